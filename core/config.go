@@ -1,0 +1,102 @@
+package core
+
+import "time"
+
+// Config is a whole configuration, as sluice.yaml spells it, defaults filled
+// in. It holds references to secrets, never their values.
+type Config struct {
+	Control      Control
+	Store        StoreConfig
+	Sources      []Source // in the file's order, as are the others
+	Destinations []Destination
+	Buffers      []Buffer
+}
+
+// Secret refers to a secret, such as env:NAME.
+type Secret string
+
+// Control says who may make control calls.
+type Control struct {
+	Tokens []Secret // none: loopback only
+}
+
+// StoreConfig is about the embedded store.
+type StoreConfig struct {
+	Sync bool // fsync before every answer
+}
+
+// Source is a named way in.
+type Source struct {
+	Name          string
+	Type          string // "http"
+	Auth          *Auth  // nil: loopback only
+	MaxEventBytes int64
+}
+
+// Auth says who may send to a source: a bearer of one of the tokens, or a
+// sender that signs with one of the secrets (Standard Webhooks). With Open,
+// anybody.
+type Auth struct {
+	Bearer  []Secret
+	Webhook []Secret
+	Open    bool // written as `auth: none`
+}
+
+// Destination is a named endpoint.
+type Destination struct {
+	Name         string
+	Type         string // "http", "file" or "stdout"
+	URL          string // http
+	Path         string // file
+	Headers      []ConfigHeader
+	Format       string // one of the Formats
+	Secrets      []Secret
+	Timeout      time.Duration
+	AllowPrivate bool
+	Concurrency  int // sends in flight, per process
+	Retry        RetryPolicy
+}
+
+// ConfigHeader is a header to send: a literal value, or a reference to a secret.
+type ConfigHeader struct {
+	Name   string
+	Value  string
+	Secret Secret // instead of Value
+}
+
+// Buffer is a named subscription to sources.
+type Buffer struct {
+	Name        string
+	From        []string
+	To          string
+	GroupBy     string // template of the group key; "": one group
+	Batch       BatchConfig
+	Overflow    OverflowConfig
+	Concurrency int
+	Ordered     bool  // written as `ordering: {}`
+	Size        int64 // 0: no limit
+}
+
+// BatchConfig is a buffer's flush conditions.
+type BatchConfig struct {
+	MaxItems    int
+	MaxBytes    int64
+	IdleTimeout time.Duration
+	MaxWait     time.Duration
+}
+
+// OverflowConfig is a buffer's hard limits.
+type OverflowConfig struct {
+	MaxBytes int64 // of one batch's payload
+	MaxItems int   // pending in one group; 0: no limit
+}
+
+// Fault is something wrong with a configuration.
+type Fault struct {
+	Path    string // such as buffers.crm-orders.batch.maxItems
+	Problem string // what is wrong
+	Right   string // what would be right
+}
+
+// String is the fault in a line.
+func (f Fault) String() string { return f.Path + ": " + f.Problem + "; " + f.Right }

@@ -1,0 +1,87 @@
+package core
+
+import "time"
+
+// Policy is what a buffer's settings say about one group.
+type Policy struct {
+	MaxItems    int           // due at this many items; also the most in one batch
+	MaxBytes    int64         // due at this many payload bytes
+	IdleTimeout time.Duration // due when nothing has arrived for this long
+	MaxWait     time.Duration // due when the oldest item has waited this long
+
+	CapBytes int64 // the most payload bytes of one batch
+	CapItems int   // the most pending items of one group; 0: no limit
+
+	Ordered     bool // one batch of the group at a time, retries included
+	Concurrency int  // batches of the group being sent at a time; 1 when Ordered
+
+	Lease   time.Duration // how long a claim is one deliverer's
+	MaxHold time.Duration // the longest wait between two attempts
+}
+
+// MaxClaims is how many claims one group may have, those that wait for a
+// retry included; it keeps the record small. An ordered group has one.
+const MaxClaims = 8
+
+// claims is how many claims the group may have under p.
+func (p *Policy) claims() int {
+	if p.Ordered {
+		return 1
+	}
+	return MaxClaims
+}
+
+// sending is how many claims may be sent at a time under p.
+func (p *Policy) sending() int {
+	if p.Ordered || p.Concurrency < 1 {
+		return 1
+	}
+	return min(p.Concurrency, MaxClaims)
+}
+
+// firstCheck is how long after the first item a group is checked.
+func (p *Policy) firstCheck() time.Duration { return min(p.IdleTimeout, p.MaxWait) }
+
+// Reason is why a batch left.
+type Reason string
+
+// The reasons, in the order in which they are reported when several hold.
+const (
+	ReasonItems  Reason = "items"
+	ReasonBytes  Reason = "bytes"
+	ReasonWait   Reason = "wait"
+	ReasonIdle   Reason = "idle"
+	ReasonReplay Reason = "replay"
+)
+
+// Verdict is what [Evaluate] says of a group.
+type Verdict struct {
+	Due      bool
+	Reason   Reason // when due
+	Deadline Millis // when due: since when
+	Next     Millis // when not due: the earliest deadline; 0 when nothing is pending
+}
+
+// Evaluate says whether a group's pending items must leave at now, and when to
+// look again otherwise. It is the only place that knows the flush conditions.
+//
+// An arrival later than now, which a clock that was set back leaves behind,
+// counts as now: no group waits longer than its own timeouts.
+func Evaluate(g *Group, p *Policy, now Millis) Verdict {
+	if g.Pending() == 0 {
+		return Verdict{}
+	}
+	last := min(g.LastAt, now)
+	wait := min(g.FirstAt, now).Add(p.MaxWait)
+	idle := last.Add(p.IdleTimeout)
+	full := g.full(p)
+	switch {
+	case full != "":
+		return Verdict{Due: true, Reason: full, Deadline: last}
+	case wait <= now:
+		return Verdict{Due: true, Reason: ReasonWait, Deadline: earliest(wait, idle)}
+	case idle <= now:
+		return Verdict{Due: true, Reason: ReasonIdle, Deadline: idle}
+	}
+	return Verdict{Next: earliest(wait, idle)}
+}
