@@ -1,0 +1,88 @@
+# Everything here needs Go and make alone; `make lint` builds its own linter.
+
+GO       ?= go
+PKGS     ?= ./...
+FUZZTIME ?= 60s
+CHECKS   ?= 2000
+CONFIG   ?= sluice.yaml
+DATA     ?= ./data
+BENCH    ?=
+
+# Static, without symbols or paths of the machine that built it.
+GOBUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w"
+LINTER  := .ci/bin/golangci-lint
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build, and serve CONFIG (sluice.yaml) with its state under DATA (./data)
+	bin/sluice serve --config $(CONFIG) --data $(DATA)
+
+.PHONY: build
+build: ## Build bin/sluice
+	$(GOBUILD) -o bin/sluice ./functions/local
+
+.PHONY: test
+test: ## Vet, and run every test once, in random order
+	$(GO) vet $(PKGS)
+	$(GO) test -shuffle=on $(PKGS)
+
+.PHONY: race
+race: ## Run every test three times under the race detector (needs a C compiler)
+	$(GO) test -race -shuffle=on -count=3 $(PKGS)
+
+.PHONY: lint
+lint: $(LINTER) ## Run the linter, at its pinned version
+	$(LINTER) run $(PKGS)
+
+# The linter lives in a module of its own, so that what it needs stays out of ours.
+$(LINTER): .ci/tools/go.mod .ci/tools/go.sum
+	cd .ci/tools && GOBIN="$(CURDIR)/.ci/bin" $(GO) install -ldflags "-s -w" \
+		github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (60s)
+	@for pkg in $$($(GO) list $(PKGS)); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+# Property tests are those whose test binary holds rapid, and so knows its flags.
+.PHONY: simulate
+simulate: ## Run the property tests with CHECKS (2000) random cases each
+	$(GO) test -count=1 -timeout 60m $$($(GO) list -test \
+		-f '{{$$p := .}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{println $$p.ForTest}}{{end}}{{end}}' \
+		$(PKGS) | sort -u) -rapid.checks=$(CHECKS)
+
+.PHONY: conformance
+conformance: ## Run the shared suites, and say which adapters passed them
+	.ci/conformance
+
+.PHONY: e2e
+e2e: build ## Run the tests that drive the real binary: restarts, kill -9, signals
+	@$(GO) test -list E2E ./functions/local/... | grep -q E2E || { echo "there is no E2E test"; exit 1; }
+	$(GO) test -count=1 -run E2E ./functions/local/...
+
+.PHONY: bench
+bench: build ## Measure against a bare server in the same run; BENCH="-only a,b" picks scenarios
+	$(GOBUILD) -o bin/bench ./functions/bench
+	bin/bench -binary bin/sluice $(BENCH)
+
+.PHONY: release
+release: ## Build the binaries for linux, amd64 and arm64
+	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/sluice-linux-amd64 ./functions/local
+	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/sluice-linux-arm64 ./functions/local
+
+.PHONY: clean
+clean: ## Remove what was built; DATA stays
+	rm -rf bin .ci/bin
+
+.PHONY: ci
+ci: ## Everything that must hold before a change is taken
+	.ci/run
