@@ -1,0 +1,15 @@
+// Package format materialises a batch as the body that its destination takes.
+//
+//	ndjson       one item a line
+//	json_array   [item,item,...]
+//	envelope     {"id":...,"buffer":...,...,"items":[{"id":...,...,"body":item}]}
+//
+// A body that is JSON goes out byte for byte, numbers, duplicate keys and all,
+// unless it spans lines: then it is compacted, so that no format but ndjson
+// holds a line break inside a batch, and ndjson none inside an item. JSON here
+// means RFC 8259: one value, in UTF-8, nested at most 10,000 deep.
+//
+// Any other body becomes a JSON string when it is UTF-8, and
+// {"base64":"..."} otherwise. The envelope, which has room for both, gives
+// JSON as "body" and everything else as "bodyBase64".
+package format
