@@ -1,0 +1,170 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sizes in bytes: a KiB is 1,024.
+const (
+	KiB int64 = 1 << 10
+	MiB int64 = 1 << 20
+)
+
+// The formats in which a destination takes its batches.
+const (
+	FormatNDJSON    = "ndjson"     // a line of JSON for each item
+	FormatJSONArray = "json_array" // one JSON array
+	FormatEnvelope  = "envelope"   // one JSON object about the batch, with its items
+)
+
+// Formats lists the formats, the default first.
+func Formats() []string { return []string{FormatNDJSON, FormatJSONArray, FormatEnvelope} }
+
+// The kinds of sources and destinations.
+const (
+	TypeHTTP   = "http"
+	TypeFile   = "file"
+	TypeStdout = "stdout"
+)
+
+// SourceTypes lists the kinds of sources, the default first.
+func SourceTypes() []string { return []string{TypeHTTP} }
+
+// DestinationTypes lists the kinds of destinations, the default first.
+func DestinationTypes() []string { return []string{TypeHTTP, TypeFile, TypeStdout} }
+
+// MaxSecrets is how many secrets a destination signs with: one, or two while
+// it is rotated.
+const MaxSecrets = 2
+
+// Unit says what a number of a configuration counts, and how it is written.
+type Unit uint8
+
+// The units.
+const (
+	UnitCount    Unit = iota // 50
+	UnitBytes                // 256KiB
+	UnitDuration             // nanoseconds, written 1h30m
+	UnitMillis               // nanoseconds, written 5000
+)
+
+// Range is what a number of a configuration may be, bounds included, and what
+// it is when it is not given.
+type Range struct {
+	Unit              Unit
+	Default, Min, Max int64
+}
+
+// What every number of a configuration may be.
+var (
+	EventBytesRange    = Range{UnitBytes, 256 * KiB, 1, 10 * MiB} // one event of a source
+	TimeoutRange       = durations(15*time.Second, 100*time.Millisecond, 5*time.Minute)
+	SendsRange         = Range{UnitCount, 16, 1, 1000} // sends of a destination in flight
+	AttemptsRange      = Range{UnitCount, 20, 1, 1000}
+	RetryInitialRange  = durations(time.Second, time.Millisecond, time.Hour)
+	RetryMaxRange      = durations(15*time.Minute, time.Millisecond, 24*time.Hour)
+	RetryStatusRange   = Range{UnitCount, 0, 300, 599}
+	BatchItemsRange    = Range{UnitCount, 50, 1, 10_000}
+	BatchBytesRange    = Range{UnitBytes, 256 * KiB, KiB, 10 * MiB}
+	IdleTimeoutRange   = millis(5*time.Second, 100*time.Millisecond, 5*time.Minute)
+	MaxWaitRange       = millis(15*time.Second, 100*time.Millisecond, 10*time.Minute)
+	OverflowBytesRange = Range{UnitBytes, MiB, KiB, 64 * MiB} // the default is at least the batch's maxBytes
+	OverflowItemsRange = Range{UnitCount, 0, 0, 1_000_000_000}
+	BatchesRange       = Range{UnitCount, 1, 1, MaxClaims} // batches of one group in flight
+	SizeRange          = Range{UnitCount, 0, 0, 1_000_000_000}
+)
+
+func durations(def, lo, hi time.Duration) Range {
+	return Range{UnitDuration, int64(def), int64(lo), int64(hi)}
+}
+
+func millis(def, lo, hi time.Duration) Range {
+	return Range{UnitMillis, int64(def), int64(lo), int64(hi)}
+}
+
+// Has reports whether n is within the bounds.
+func (r Range) Has(n int64) bool { return r.Min <= n && n <= r.Max }
+
+// String is the range as it reads in a fault, such as "1KiB to 10MiB".
+func (r Range) String() string { return r.Unit.Format(r.Min) + " to " + r.Unit.Format(r.Max) }
+
+// Format is n as a configuration would have it: the shortest exact form.
+func (u Unit) Format(n int64) string {
+	switch u {
+	case UnitBytes:
+		return formatBytes(n)
+	case UnitDuration:
+		return formatDuration(time.Duration(n))
+	case UnitMillis:
+		return strconv.FormatInt(n/int64(time.Millisecond), 10)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func formatBytes(n int64) string {
+	switch {
+	case n != 0 && n%MiB == 0:
+		return fmt.Sprintf("%dMiB", n/MiB)
+	case n != 0 && n%KiB == 0:
+		return fmt.Sprintf("%dKiB", n/KiB)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// formatDuration is d without the zeros of its own String: 5m, not 5m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// NewConfig is a configuration with nothing in it but defaults.
+func NewConfig() *Config { return &Config{Store: StoreConfig{Sync: true}} }
+
+// NewSource is a source with every default.
+func NewSource(name string) Source {
+	return Source{Name: name, Type: TypeHTTP, MaxEventBytes: EventBytesRange.Default}
+}
+
+// NewDestination is a destination with every default.
+func NewDestination(name string) Destination {
+	return Destination{
+		Name: name, Type: TypeHTTP, Format: FormatNDJSON,
+		Timeout:     time.Duration(TimeoutRange.Default),
+		Concurrency: int(SendsRange.Default),
+		Retry: RetryPolicy{
+			MaxAttempts: int(AttemptsRange.Default),
+			Initial:     time.Duration(RetryInitialRange.Default),
+			Max:         time.Duration(RetryMaxRange.Default),
+		},
+	}
+}
+
+// NewBuffer is a buffer with every default.
+func NewBuffer(name string) Buffer {
+	return Buffer{
+		Name: name,
+		Batch: BatchConfig{
+			MaxItems:    int(BatchItemsRange.Default),
+			MaxBytes:    BatchBytesRange.Default,
+			IdleTimeout: time.Duration(IdleTimeoutRange.Default),
+			MaxWait:     time.Duration(MaxWaitRange.Default),
+		},
+		Overflow:    OverflowConfig{MaxBytes: OverflowBytesRange.Default},
+		Concurrency: int(BatchesRange.Default),
+	}
+}
+
+// DefaultMaxBytes is the overflow.maxBytes of a buffer that gives none: room
+// for one batch of the size that makes a group due.
+func (b *BatchConfig) DefaultMaxBytes() int64 {
+	return max(OverflowBytesRange.Default, b.MaxBytes)
+}

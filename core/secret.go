@@ -1,0 +1,81 @@
+package core
+
+import (
+	"iter"
+	"regexp"
+	"strings"
+)
+
+// SecretPattern is what a reference to a secret matches: env:NAME, ssm:PATH
+// or secretsmanager:ID.
+const SecretPattern = `^(env:[A-Za-z_][A-Za-z0-9_]*|ssm:[A-Za-z0-9_./-]+|secretsmanager:[A-Za-z0-9_./:+=@-]+)$`
+
+var secretReference = regexp.MustCompile(SecretPattern)
+
+// Split is a reference's scheme and what it names there. ok is false for
+// anything that is no reference, which then may be a secret itself.
+func (s Secret) Split() (scheme, name string, ok bool) {
+	if !secretReference.MatchString(string(s)) {
+		return "", "", false
+	}
+	scheme, name, _ = strings.Cut(string(s), ":")
+	return scheme, name, true
+}
+
+// IsReference reports whether a value is meant to refer to a secret, well
+// formed or not.
+func IsReference(value string) bool {
+	scheme, _, found := strings.Cut(value, ":")
+	return found && (scheme == "env" || scheme == "ssm" || scheme == "secretsmanager")
+}
+
+// Secrets goes through every reference to a secret and its path, in the order
+// of the configuration.
+func (c *Config) Secrets() iter.Seq2[string, Secret] {
+	return func(yield func(string, Secret) bool) {
+		list := func(path string, refs []Secret) bool {
+			for i, s := range refs {
+				if !yield(ElementPath(path, i), s) {
+					return false
+				}
+			}
+			return true
+		}
+		if !list("control.tokens", c.Control.Tokens) {
+			return
+		}
+		for i := range c.Sources {
+			path, a := FieldPath("sources", c.Sources[i].Name)+".auth", c.Sources[i].Auth
+			if a != nil && (!list(path+".bearer", a.Bearer) || !list(path+".webhook.secrets", a.Webhook)) {
+				return
+			}
+		}
+		for i := range c.Destinations {
+			path, d := FieldPath("destinations", c.Destinations[i].Name), &c.Destinations[i]
+			for _, h := range d.Headers {
+				if h.Secret != "" && !yield(FieldPath(path+".headers", h.Name), h.Secret) {
+					return
+				}
+			}
+			if !list(path+".secrets", d.Secrets) {
+				return
+			}
+		}
+	}
+}
+
+// secrets checks that every secret comes by reference.
+func (v *validation) secrets(c *Config) {
+	for path, s := range c.Secrets() {
+		if _, _, ok := s.Split(); !ok {
+			v.add(path, "is not a reference to a secret", "must be env:NAME, ssm:PATH or secretsmanager:ID; the secret itself has no place in the file")
+		}
+	}
+}
+
+// secretValue is what secrets and credentials commonly look like: a known
+// prefix, or a long run of mixed letters and digits.
+var secretValue = regexp.MustCompile(`(?i)^(whsec_|sk_|ghp_|xox[abp]-|bearer |basic |akia)|^[a-z0-9+/_=-]{32,}$`)
+
+// secretLooking reports whether a value should not be shown.
+func secretLooking(value string) bool { return secretValue.MatchString(value) }
