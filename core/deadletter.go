@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // DeadLetter is one item whose delivery has finally failed.
 type DeadLetter struct {
@@ -45,6 +48,9 @@ type DeadLetterQueue interface {
 	// an earlier call returned as next ("": the first). next is "" at the end.
 	List(ctx context.Context, f DeadLetterFilter, from string, limit int) (letters []DeadLetter, next string, err error)
 
+	// Count is how many letters there are.
+	Count(ctx context.Context, f DeadLetterFilter) (int, error)
+
 	// Take leases the oldest letters that are not taken, at most limit: until
 	// they are settled, or until has come, no other call takes them.
 	Take(ctx context.Context, f DeadLetterFilter, limit int, now, until Millis) ([]DeadLetter, error)
@@ -52,4 +58,22 @@ type DeadLetterQueue interface {
 	// Settle removes the done letters and makes the others free to be taken
 	// again. Both must come from Take.
 	Settle(ctx context.Context, done, back []DeadLetter) error
+}
+
+// letters makes dead letters of a shipment's items.
+func (s *shipment) letters(items []Item, r *Response, reason string, now Millis) []DeadLetter {
+	letters := make([]DeadLetter, len(items))
+	first := s.claim.FirstErrorAt
+	if first == 0 {
+		first = now
+	}
+	for i := range items {
+		letters[i] = DeadLetter{
+			ID:    fmt.Sprintf("%s/%d", s.claim.ID, items[i].Seq),
+			Batch: s.claim.ID, Buffer: s.ref.Buffer, Group: s.ref.Key, Destination: s.sub.Destination.Name,
+			Reason: reason, Status: r.Status, Answer: r.Answer, Attempts: s.claim.Attempt,
+			FirstErrorAt: first, LastErrorAt: now, LastError: cause(r), Item: items[i],
+		}
+	}
+	return letters
 }

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"sluice/core/render"
+)
+
+// leaseMargin is what a claim's lease lasts beyond the send's timeout: room
+// to settle, and for clocks that differ.
+const leaseMargin = 15 * time.Second
+
+// Catalog is a valid configuration made ready to work with. It does not change.
+type Catalog struct {
+	config       *Config
+	routes       map[string]*Route
+	buffers      map[string]*Subscription
+	destinations map[string]*Destination
+}
+
+// Route is where a source's events go.
+type Route struct {
+	Source        *Source
+	Subscriptions []*Subscription // in the configuration's order
+}
+
+// Subscription is a buffer with what it needs to take and deliver events.
+type Subscription struct {
+	Buffer      *Buffer
+	Destination *Destination
+	Policy      Policy
+	key         *render.Template
+}
+
+// NewCatalog compiles a configuration. An invalid one is refused with the
+// first of its faults; see [Config.Validate] for all of them.
+func NewCatalog(c *Config) (*Catalog, error) {
+	if faults := c.Validate(); len(faults) > 0 {
+		return nil, Errorf(Invalid, "configuration: %s", faults[0])
+	}
+	k := &Catalog{
+		config:       c,
+		routes:       make(map[string]*Route),
+		buffers:      make(map[string]*Subscription),
+		destinations: make(map[string]*Destination),
+	}
+	for i := range c.Destinations {
+		k.destinations[c.Destinations[i].Name] = &c.Destinations[i]
+	}
+	for i := range c.Sources {
+		k.routes[c.Sources[i].Name] = &Route{Source: &c.Sources[i]}
+	}
+	for i := range c.Buffers {
+		if err := k.subscribe(&c.Buffers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *Catalog) subscribe(b *Buffer) error {
+	key, err := render.Compile(b.GroupBy)
+	if err != nil {
+		return Wrap(Invalid, err, "buffers.%s.groupBy", b.Name)
+	}
+	d := k.destinations[b.To]
+	s := &Subscription{Buffer: b, Destination: d, key: key, Policy: Policy{
+		MaxItems:    b.Batch.MaxItems,
+		MaxBytes:    b.Batch.MaxBytes,
+		IdleTimeout: b.Batch.IdleTimeout,
+		MaxWait:     b.Batch.MaxWait,
+		CapBytes:    b.Overflow.MaxBytes,
+		CapItems:    b.Overflow.MaxItems,
+		Ordered:     b.Ordered,
+		Concurrency: b.Concurrency,
+		Lease:       d.Timeout + leaseMargin,
+		MaxHold:     d.Retry.Max,
+	}}
+	k.buffers[b.Name] = s
+	for _, from := range b.From {
+		r := k.routes[from]
+		r.Subscriptions = append(r.Subscriptions, s)
+	}
+	return nil
+}
+
+// Config is the configuration that the catalog was made of.
+func (k *Catalog) Config() *Config { return k.config }
+
+// Route is a source's route, or nil.
+func (k *Catalog) Route(source string) *Route { return k.routes[source] }
+
+// Buffer is a buffer's subscription, or nil.
+func (k *Catalog) Buffer(name string) *Subscription { return k.buffers[name] }
+
+// Destination is a destination, or nil.
+func (k *Catalog) Destination(name string) *Destination { return k.destinations[name] }
+
+// MaxKeyBytes bounds a group key, in bytes.
+const MaxKeyBytes = 2 << 10
+
+// Key renders the group that an event belongs to. Invalid: the template fails
+// on the event, or the key is too long.
+func (s *Subscription) Key(e *Event) (string, error) {
+	key, err := s.key.Execute(view{e})
+	if err != nil {
+		return "", Errorf(Invalid, "the group key of buffer %s, %s, fails on this event: %v", s.Buffer.Name, s.key, err)
+	}
+	if len(key) > MaxKeyBytes {
+		return "", Errorf(Invalid, "the group key of buffer %s has %d bytes; at most %d are allowed", s.Buffer.Name, len(key), MaxKeyBytes)
+	}
+	return key, nil
+}
+
+// ref is the group that an event belongs to.
+func (s *Subscription) ref(e *Event) (Ref, error) {
+	if limit := s.Policy.CapBytes; e.Size() > limit {
+		return Ref{}, Errorf(TooLarge, "the event has %d bytes; buffer %s takes at most %d (overflow.maxBytes)", e.Size(), s.Buffer.Name, limit)
+	}
+	key, err := s.Key(e)
+	return Ref{Buffer: s.Buffer.Name, Key: key}, err
+}
+
+// delivery is the delivery of one of the subscription's groups.
+func (s *Subscription) delivery(ref Ref) Delivery {
+	return Delivery{Ref: ref, Destination: s.Destination.Name}
+}
+
+// view shows an event to a template.
+type view struct{ e *Event }
+
+func (v view) ID() string     { return v.e.ID }
+func (v view) Source() string { return v.e.Source }
+func (v view) Body() []byte   { return v.e.Body }
+
+func (v view) Header(name string) string {
+	for _, h := range v.e.Headers {
+		if h.Name == name {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+func (v view) Headers() map[string]string {
+	m := make(map[string]string, len(v.e.Headers))
+	for _, h := range v.e.Headers {
+		if _, ok := m[h.Name]; !ok {
+			m[h.Name] = h.Value
+		}
+	}
+	return m
+}
+
+// String names the group for people.
+func (r Ref) String() string { return fmt.Sprintf("%s/%q", r.Buffer, r.Key) }

@@ -1,0 +1,63 @@
+package core
+
+import "time"
+
+// Observer is told what happens, for metrics and logs. Any of its functions
+// may be nil, and so may the observer. They must not block.
+type Observer struct {
+	// Events: a source's events were accepted, unrouted or refused.
+	Events func(source, outcome string, n int)
+	// Attempt: a batch was sent; one call an attempt, with its whole outcome.
+	Attempt func(a *Attempt)
+	// DeadLetters: so many items of a buffer became dead letters.
+	DeadLetters func(buffer, reason string, n int)
+	// Failed: something in the background did not work; it will be tried again.
+	Failed func(op string, err error)
+}
+
+// The outcomes of events at a source.
+const (
+	EventsAccepted = "accepted"
+	EventsUnrouted = "unrouted"
+	EventsRefused  = "refused"
+)
+
+// Attempt is one send of one batch.
+type Attempt struct {
+	Buffer, Group, Batch, Destination string
+
+	Items    int
+	Bytes    int64
+	Reason   Reason
+	Number   int // from 1
+	Outcome  Outcome
+	Status   int
+	Err      error
+	At       Millis        // when it began
+	Took     time.Duration // whole milliseconds
+	Lateness time.Duration // from the deadline to the begin of the send
+}
+
+func (o *Observer) events(source, outcome string, n int) {
+	if o != nil && o.Events != nil && n > 0 {
+		o.Events(source, outcome, n)
+	}
+}
+
+func (o *Observer) attempt(a *Attempt) {
+	if o != nil && o.Attempt != nil {
+		o.Attempt(a)
+	}
+}
+
+func (o *Observer) deadLetters(buffer, reason string, n int) {
+	if o != nil && o.DeadLetters != nil {
+		o.DeadLetters(buffer, reason, n)
+	}
+}
+
+func (o *Observer) failed(op string, err error) {
+	if o != nil && o.Failed != nil && err != nil {
+		o.Failed(op, err)
+	}
+}

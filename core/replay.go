@@ -1,0 +1,187 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+)
+
+const (
+	// replayChunk is how many dead letters a replay holds in memory.
+	replayChunk = 1000
+	// replayTime bounds one call; what is left over is for the next one.
+	replayTime = 4 * time.Minute
+	// replayLease keeps letters from another replay meanwhile; it outlives
+	// the last send.
+	replayLease = 10 * time.Minute
+)
+
+// Replayer sends dead letters again.
+type Replayer struct {
+	catalog *Catalog
+	ports   Ports
+	letters DeadLetterQueue
+}
+
+// NewReplayer makes a replayer.
+func NewReplayer(c *Catalog, p Ports, q DeadLetterQueue) *Replayer {
+	return &Replayer{catalog: c, ports: p, letters: q}
+}
+
+// ReplayRequest picks what to replay; its zero value is everything.
+type ReplayRequest struct {
+	Filter DeadLetterFilter
+	To     string // instead of each letter's own destination
+	Max    int    // at most so many; 0: no limit
+}
+
+// ReplayReport is what came of a replay. Letters are replayed when their
+// destination has taken them; the failed ones are dead letters still, and
+// among those left.
+type ReplayReport struct {
+	Replayed int
+	Failed   int
+	Left     int
+}
+
+// Replay sends dead letters to their destination, in batches as they were,
+// once. Those that it takes are dead letters no more. Invalid: there is no
+// such destination or buffer.
+func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, error) {
+	if q.To != "" && r.catalog.Destination(q.To) == nil {
+		return ReplayReport{}, Errorf(Invalid, "there is no destination %q to replay to", q.To)
+	}
+	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(replayTime)}
+	err := run.all(ctx)
+	// the failed ones stay leased until here, so that no chunk meets them twice
+	if e := r.letters.Settle(context.WithoutCancel(ctx), nil, run.failed); err == nil {
+		err = e
+	}
+	if err != nil {
+		return run.report, err
+	}
+	run.report.Left, err = r.letters.Count(ctx, q.Filter)
+	return run.report, err
+}
+
+// replay is one call of Replay.
+type replay struct {
+	*Replayer
+	request ReplayRequest
+	until   Millis
+	failed  []DeadLetter
+	report  ReplayReport
+}
+
+func (r *replay) all(ctx context.Context) error {
+	for ctx.Err() == nil && r.ports.Clock.Now() < r.until {
+		limit := replayChunk
+		if r.request.Max > 0 {
+			limit = min(limit, r.request.Max-r.report.Replayed-r.report.Failed)
+		}
+		if limit == 0 {
+			return nil
+		}
+		now := r.ports.Clock.Now()
+		letters, err := r.letters.Take(ctx, r.request.Filter, limit, now, now.Add(replayLease))
+		if err != nil || len(letters) == 0 {
+			return err
+		}
+		if err := r.chunk(ctx, letters); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk sends letters batch by batch. A call that ends early gives the rest back.
+func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
+	for len(letters) > 0 {
+		n := 1
+		for n < len(letters) && letters[n].Batch == letters[0].Batch && letters[n].Destination == letters[0].Destination {
+			n++
+		}
+		if ctx.Err() != nil {
+			return r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
+		}
+		if err := r.batch(ctx, letters[:n]); err != nil {
+			return err
+		}
+		letters = letters[n:]
+	}
+	return nil
+}
+
+// batch sends letters of one batch and settles those that were taken.
+func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
+	var done []DeadLetter
+	failed := r.send(ctx, letters)
+	for i := range letters {
+		if failed.Has(i) {
+			l := letters[i]
+			l.Item = Item{} // to give it back, its name is enough
+			r.failed = append(r.failed, l)
+		} else {
+			done = append(done, letters[i])
+		}
+	}
+	r.report.Replayed += len(done)
+	r.report.Failed += len(letters) - len(done)
+	return r.letters.Settle(context.WithoutCancel(ctx), done, nil)
+}
+
+// send makes one attempt, and returns which letters were not taken.
+func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
+	name := letters[0].Destination
+	if r.request.To != "" {
+		name = r.request.To
+	}
+	b := Batch{ID: replayID(letters), Buffer: letters[0].Buffer, Group: letters[0].Group,
+		Reason: ReasonReplay, Attempt: letters[0].Attempts + 1, Items: make([]Item, len(letters))}
+	for i := range letters {
+		b.Items[i] = letters[i].Item
+	}
+	begin := r.ports.Clock.Now()
+	var resp Response
+	var retry RetryPolicy
+	if sender, dest := r.ports.Sender(name), r.catalog.Destination(name); sender != nil && dest != nil {
+		resp, retry = sender.Send(ctx, &b), dest.Retry
+	} else {
+		resp.Err = Errorf(NotFound, "there is no destination %s any more", name)
+	}
+	outcome := Classify(&resp, retry.On)
+	r.ports.Observer.attempt(&Attempt{
+		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: name,
+		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,
+		Outcome: outcome, Status: resp.Status, Err: resp.Err,
+		At: begin, Took: r.ports.Clock.Now().Sub(begin),
+	})
+	switch outcome {
+	case Delivered:
+		return nil
+	case Partial:
+		return resp.Failed
+	default:
+		return allBits(len(letters))
+	}
+}
+
+func allBits(n int) Bits {
+	var b Bits
+	for i := range n {
+		b = b.With(i)
+	}
+	return b
+}
+
+// replayID names the batch that a replay sends. It stays the same for the
+// same letters, and differs from the original batch's and from that of any
+// other part of it, so that no receiver drops one for the other.
+func replayID(letters []DeadLetter) string {
+	h := fnv.New64a()
+	for i := range letters {
+		fmt.Fprintf(h, "%d,", letters[i].Item.Seq)
+	}
+	return fmt.Sprintf("%s.r%x", letters[0].Batch, h.Sum64())
+}
