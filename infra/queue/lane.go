@@ -1,0 +1,75 @@
+package queue
+
+import "sluice/core"
+
+// lane is what waits for one destination. Queue.mu guards it.
+type lane struct {
+	workers int
+	queued  map[core.Ref]struct{}
+	buffers map[string]*fifo // those with something waiting
+	turns   fifo             // their names, the one whose turn is next first
+}
+
+func newLane() *lane {
+	return &lane{queued: make(map[core.Ref]struct{}), buffers: make(map[string]*fifo)}
+}
+
+func (l *lane) waiting() int { return len(l.queued) }
+
+// push queues a delivery at the end of its buffer's line, and reports whether
+// it did not wait already.
+func (l *lane) push(d core.Delivery) bool {
+	if _, ok := l.queued[d.Ref]; ok {
+		return false
+	}
+	l.queued[d.Ref] = struct{}{}
+	b := l.buffers[d.Ref.Buffer]
+	if b == nil {
+		b = new(fifo)
+		l.buffers[d.Ref.Buffer] = b
+		l.turns.push(d)
+	}
+	b.push(d)
+	return true
+}
+
+// pop takes the next delivery of the buffer whose turn it is.
+func (l *lane) pop() (core.Delivery, bool) {
+	turn, ok := l.turns.pop()
+	if !ok {
+		return core.Delivery{}, false
+	}
+	name := turn.Ref.Buffer
+	d, _ := l.buffers[name].pop()
+	if l.buffers[name].len() > 0 {
+		l.turns.push(turn)
+	} else {
+		delete(l.buffers, name)
+	}
+	delete(l.queued, d.Ref)
+	return d, true
+}
+
+// fifo is a line of deliveries.
+type fifo struct {
+	head int
+	line []core.Delivery
+}
+
+func (f *fifo) len() int { return len(f.line) - f.head }
+
+func (f *fifo) push(d core.Delivery) { f.line = append(f.line, d) }
+
+func (f *fifo) pop() (core.Delivery, bool) {
+	if f.len() == 0 {
+		return core.Delivery{}, false
+	}
+	d := f.line[f.head]
+	f.line[f.head] = core.Delivery{}
+	f.head++
+	if f.head > len(f.line)/2 { // the moved half pays for itself
+		f.line = append(f.line[:0], f.line[f.head:]...)
+		f.head = 0
+	}
+	return d, true
+}
