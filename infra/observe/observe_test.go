@@ -1,0 +1,312 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"sluice/core"
+	"sluice/infra/observe"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a clock that stands still until it is set.
+type clock struct{ ms atomic.Int64 }
+
+func (c *clock) Now() core.Millis        { return core.Millis(c.ms.Load()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// store is a store of which only the sums are asked.
+type store struct {
+	stats []core.BufferStats
+	err   error
+}
+
+func (s *store) read(context.Context) ([]core.BufferStats, error) { return s.stats, s.err }
+
+func setup(t *testing.T) (*observe.Metrics, *store, *clock) {
+	t.Helper()
+	s, c := &store{}, &clock{}
+	c.ms.Store(1_700_000_000_000)
+	return observe.NewMetrics(s.read, c), s, c
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// scrape returns the answer to GET /metrics.
+func scrape(t *testing.T, m *observe.Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Equal(t, http.StatusOK, w.Code)
+	return w.Body.String()
+}
+
+// own are the lines of a scrape that are Sluice's own series.
+func own(scrape string) string {
+	var b strings.Builder
+	for line := range strings.Lines(scrape) {
+		if strings.HasPrefix(line, "sluice_") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got))
+}
+
+// day is what a process reports: a batch that goes out at the second attempt,
+// one that is refused, a replay, and events.
+func day(o *core.Observer) {
+	o.Events("web", core.EventsAccepted, 7)
+	o.Events("web", core.EventsAccepted, 2)
+	o.Events("web", core.EventsRefused, 1)
+	first := core.Attempt{
+		Buffer: "orders", Group: "42", Batch: "01H-1", Destination: "crm", Items: 6, Bytes: 5000,
+		Reason: core.ReasonWait, Number: 1, Outcome: core.Retry, Status: 503,
+		Took: 40 * time.Millisecond, Lateness: 2 * time.Millisecond,
+	}
+	o.Attempt(&first)
+	second := first
+	second.Number, second.Outcome, second.Status, second.Lateness = 2, core.Delivered, 202, 0
+	o.Attempt(&second)
+	refused := first
+	refused.Batch, refused.Items, refused.Outcome, refused.Status = "01H-7", 1, core.Permanent, 400
+	o.Attempt(&refused)
+	o.DeadLetters("orders", core.DeadPermanent, 1)
+	replay := refused
+	replay.Batch, replay.Reason, replay.Number, replay.Outcome, replay.Status = "01H-7.r1", core.ReasonReplay, 2, core.Delivered, 200
+	o.Attempt(&replay)
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m, s, c := setup(t)
+	s.stats = []core.BufferStats{
+		{Buffer: "orders", Groups: 2, Pending: 3, Bytes: 900, Claimed: 6, Oldest: c.Now()},
+		{Buffer: "gone", Groups: 1, Claimed: 1},
+	}
+	c.advance(1500 * time.Millisecond)
+	day(m.Observer(discard()))
+	all := scrape(t, m)
+	golden(t, "metrics.txt", own(all))
+	for _, name := range []string{"go_goroutines ", "process_start_time_seconds ", "go_build_info{"} {
+		require.Contains(t, all, "\n"+name)
+	}
+}
+
+func TestNoGroupKeyIsALabel(t *testing.T) {
+	t.Parallel()
+	m, _, _ := setup(t)
+	m.Observer(discard()).Attempt(&core.Attempt{Buffer: "b", Group: "customer-4711", Batch: "x", Destination: "d"})
+	require.NotContains(t, own(scrape(t, m)), "4711")
+}
+
+func TestGaugesOfAnEmptiedBufferAreZero(t *testing.T) {
+	t.Parallel()
+	m, s, c := setup(t)
+	s.stats = []core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3, Bytes: 9, Oldest: c.Now() + 60_000}}
+	require.Contains(t, scrape(t, m), `sluice_oldest_seconds{buffer="orders"} 0`, "an arrival ahead of the clock has no age")
+	s.stats = nil
+	const empty = `sluice_groups{buffer="orders"} 0
+sluice_oldest_seconds{buffer="orders"} 0
+sluice_pending_bytes{buffer="orders"} 0
+sluice_pending_items{buffer="orders"} 0
+`
+	require.Equal(t, empty, own(scrape(t, m)))
+}
+
+func TestAStoreThatIsDownHidesOnlyItsGauges(t *testing.T) {
+	t.Parallel()
+	m, s, _ := setup(t)
+	m.Observer(discard()).Events("web", core.EventsAccepted, 1)
+	s.err = core.Errorf(core.Unavailable, "the disk is gone")
+	got := scrape(t, m)
+	require.Equal(t, "sluice_events_total{outcome=\"accepted\",source=\"web\"} 1\n", own(got))
+	require.Contains(t, got, "go_goroutines ")
+	require.NotContains(t, got, "the disk is gone")
+}
+
+func TestAScrapeEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	var got error
+	m := observe.NewMetrics(func(ctx context.Context) ([]core.BufferStats, error) {
+		<-ctx.Done()
+		got = ctx.Err()
+		return nil, got
+	}, &clock{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(ctx)
+	m.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	require.ErrorIs(t, got, context.Canceled)
+}
+
+func TestNamesThatNobodyConfigured(t *testing.T) {
+	t.Parallel()
+	m, _, _ := setup(t)
+	o := m.Observer(discard())
+	o.Events("\xff\xfe", core.EventsRefused, 1)
+	const made = 5000
+	for i := range made {
+		o.Events(fmt.Sprintf("made-up-%d", i), core.EventsRefused, 1)
+	}
+	got := own(scrape(t, m))
+	require.Contains(t, got, `source="`+"\uFFFD"+`"`)
+	require.LessOrEqual(t, strings.Count(got, "sluice_events_total{"), 4097)
+	require.Contains(t, got, fmt.Sprintf("source=\"other\"} %d\n", made+1-4096))
+}
+
+func TestCountsAreExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	m, _, _ := setup(t)
+	o := m.Observer(discard())
+	const workers, each = 32, 200
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range each {
+				o.Events("web", core.EventsAccepted, 1)
+				o.Attempt(&core.Attempt{Buffer: fmt.Sprint("b", (w+i)%8), Destination: "d", Reason: core.ReasonItems, Number: 1})
+			}
+		})
+	}
+	wg.Wait()
+	got := own(scrape(t, m))
+	require.Contains(t, got, fmt.Sprintf("sluice_events_total{outcome=\"accepted\",source=\"web\"} %d\n", workers*each))
+	for b := range 8 {
+		require.Contains(t, got, fmt.Sprintf("sluice_batch_items_count{buffer=\"b%d\"} %d\n", b, workers*each/8))
+	}
+}
+
+func TestHotPathDoesNotAllocate(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	m, _, _ := setup(t)
+	o := m.Observer(discard())
+	a := core.Attempt{Buffer: "b", Destination: "d", Reason: core.ReasonItems, Number: 1}
+	run := func() {
+		o.Events("web", core.EventsAccepted, 1)
+		o.Attempt(&a)
+	}
+	run()
+	require.Zero(t, testing.AllocsPerRun(100, run))
+}
+
+func BenchmarkEvents(b *testing.B) {
+	m := observe.NewMetrics((&store{}).read, &clock{})
+	o := m.Observer(discard())
+	b.ReportAllocs()
+	for b.Loop() {
+		o.Events("web", core.EventsAccepted, 1)
+	}
+}
+
+func BenchmarkAttempt(b *testing.B) {
+	for name, log := range map[string]*slog.Logger{"quiet": discard(), "json": slog.New(slog.NewJSONHandler(io.Discard, nil))} {
+		b.Run(name, func(b *testing.B) {
+			m := observe.NewMetrics((&store{}).read, &clock{})
+			o := m.Observer(log)
+			a := core.Attempt{Buffer: "b", Group: "k", Destination: "d", Reason: core.ReasonItems, Number: 1, Outcome: core.Delivered, Status: 200}
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Attempt(&a)
+			}
+		})
+	}
+}
+
+// lines logs what run reports, without times.
+func lines(json bool, c *clock, run func(*core.Observer)) string {
+	var b strings.Builder
+	opts := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	var h slog.Handler = slog.NewTextHandler(&b, opts)
+	if json {
+		h = slog.NewJSONHandler(&b, opts)
+	}
+	run(observe.NewMetrics((&store{}).read, c).Observer(slog.New(h)))
+	return b.String()
+}
+
+func TestAttemptLines(t *testing.T) {
+	t.Parallel()
+	run := func(o *core.Observer) {
+		day(o)
+		o.Attempt(&core.Attempt{Buffer: "b", Destination: "d", Batch: "x", Number: 3, Outcome: core.Partial, Status: 200})
+		o.Attempt(&core.Attempt{
+			Buffer: "b", Group: "a\x1b[2J\nlevel=ERROR \xff", Destination: "d", Batch: "y", Number: 1,
+			Outcome: core.Interrupted, Err: core.Wrap(core.Canceled, errors.New("shutting down"), "the send was stopped"),
+		})
+	}
+	golden(t, "attempts.json", lines(true, &clock{}, run))
+	golden(t, "attempts.txt", lines(false, &clock{}, run))
+}
+
+func TestLongKeysAndErrorsAreCut(t *testing.T) {
+	t.Parallel()
+	got := lines(true, &clock{}, func(o *core.Observer) {
+		o.Attempt(&core.Attempt{Group: strings.Repeat("ä", 1000), Err: errors.New(strings.Repeat("e", 5000))})
+	})
+	require.Equal(t, 128, strings.Count(got, "ä"))
+	require.Equal(t, 1024, strings.Count(strings.SplitN(got, `"error":"`, 2)[1], "e"))
+}
+
+func TestFailuresDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	got := lines(false, c, func(o *core.Observer) {
+		down := core.Errorf(core.Unavailable, "the store is down")
+		for range 1000 {
+			o.Failed("arm a check", down)
+		}
+		o.Failed("hand over a delivery", down) // another operation speaks for itself
+		c.advance(9_999 * time.Millisecond)
+		o.Failed("arm a check", down)
+		c.advance(time.Millisecond)
+		o.Failed("arm a check", down)
+		c.advance(-time.Hour) // a clock set back does not silence it
+		o.Failed("arm a check", down)
+	})
+	golden(t, "failures.txt", got)
+}
+
+func TestMadeUpOperationsShareALimit(t *testing.T) {
+	t.Parallel()
+	got := lines(false, &clock{}, func(o *core.Observer) {
+		for i := range 500 {
+			o.Failed(fmt.Sprint("op ", i), errors.New("x"))
+		}
+	})
+	require.Equal(t, 101, strings.Count(got, "\n"))
+}
