@@ -157,14 +157,10 @@ type Appended struct {
 }
 
 // Append numbers n items of so many payload bytes. life is used when the
-// record is new. Full: the group's ceiling is reached; TooLarge: it could
-// never hold that many.
+// record is new. Full: the group's ceiling is reached.
 func (g *Group) Append(n int, bytes int64, life string, p *Policy, now Millis) (Appended, error) {
 	if n < 1 {
 		return Appended{}, Errorf(Internal, "append of %d items", n)
-	}
-	if p.CapItems > 0 && n > p.CapItems {
-		return Appended{}, Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", n, p.CapItems)
 	}
 	ceiling := g.ceiling(p)
 	if ceiling > 0 && g.Tail+uint64(n) > ceiling {

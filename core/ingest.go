@@ -119,7 +119,14 @@ func (in *Ingester) parts(route *Route, events []Event) ([]Part, []*Subscription
 // append makes the parts durable, then sends the hints that they ask for.
 func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs []*Subscription) error {
 	for i := range parts {
-		parts[i].Life = in.ports.IDs.New()
+		p := &parts[i]
+		p.Life = in.ports.IDs.New()
+		if p.Size > 0 && int64(len(p.Events)) > p.Size {
+			return Errorf(TooLarge, "%d events for buffer %s, which holds at most %d (size); send fewer at a time", len(p.Events), p.Ref.Buffer, p.Size)
+		}
+		if limit := p.Policy.CapItems; limit > 0 && len(p.Events) > limit {
+			return Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), limit)
+		}
 	}
 	done, err := in.ports.Store.Append(ctx, now, parts)
 	if err != nil {

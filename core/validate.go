@@ -166,7 +166,8 @@ func (v *validation) from(path string, from []string) {
 func (v *validation) overflow(path string, b *Buffer) {
 	v.number(path+".maxBytes", b.Overflow.MaxBytes, OverflowBytesRange)
 	v.number(path+".maxItems", int64(b.Overflow.MaxItems), OverflowItemsRange)
-	if OverflowBytesRange.Has(b.Overflow.MaxBytes) && b.Overflow.MaxBytes < b.Batch.MaxBytes {
+	inRange := OverflowBytesRange.Has(b.Overflow.MaxBytes) && BatchBytesRange.Has(b.Batch.MaxBytes)
+	if inRange && b.Overflow.MaxBytes < b.Batch.MaxBytes {
 		v.add(path+".maxBytes",
 			"is "+formatBytes(b.Overflow.MaxBytes)+", below batch.maxBytes, "+formatBytes(b.Batch.MaxBytes),
 			"must be at least batch.maxBytes, so that a due batch fits")
