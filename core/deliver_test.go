@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,11 +165,11 @@ func TestConcurrencyOfAGroup(t *testing.T) {
 			c := config(batch(2, 5*s, 15*s))
 			c.Buffers[0].Concurrency, c.Buffers[0].Ordered = tc.concurrency, tc.ordered
 			run(t, c, func(r *rig) {
-				r.takes = 1 * s
+				r.sendsTake(1 * s)
 				r.post(numbered("k", 0, 40)...)
 				r.at(time.Minute)
 				require.Len(t, delivered(r), 40)
-				require.Equal(t, tc.want, r.peak)
+				require.Equal(t, tc.want, r.most())
 			})
 		})
 	}
@@ -285,13 +286,13 @@ func TestEndpointDownForAnHour(t *testing.T) {
 // up to its limit, and nothing is sent twice.
 func TestManyKeysOneSlowDestination(t *testing.T) {
 	run(t, config(batch(50, 1*s, 15*s)), func(r *rig) {
-		r.takes = 1 * s
+		r.sendsTake(1 * s)
 		for i := range 3000 {
 			r.put(fmt.Sprint("k", i))
 		}
 		r.at(time.Hour)
 		require.Len(t, r.sends(), 3000)
-		require.Equal(t, 16, r.peak)
+		require.Equal(t, 16, r.most())
 		last := r.sends()[2999]
 		require.Equal(t, 1*s+(3000/16)*s, last.at)
 	})
@@ -304,7 +305,7 @@ func TestBuffersOfOneDestinationTakeTurns(t *testing.T) {
 	c.Buffers = append(c.Buffers, b)
 	c.Sources = append(c.Sources, core.Source{Name: "in2", Type: core.TypeHTTP, MaxEventBytes: core.MiB})
 	run(t, c, func(r *rig) {
-		r.takes = 1 * s
+		r.sendsTake(1 * s)
 		for i := range 1000 {
 			r.put(fmt.Sprint("k", i))
 		}
@@ -323,9 +324,10 @@ func TestBuffersOfOneDestinationTakeTurns(t *testing.T) {
 func TestDeadLetterQueueDown(t *testing.T) {
 	run(t, config(batch(1, 5*s, 15*s)), func(r *rig) {
 		r.answer = fails(400, 1000)
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		r.burial = func() error {
-			if down {
+			if down.Load() {
 				return core.Errorf(core.Unavailable, "the dead-letter queue is down")
 			}
 			return nil
@@ -333,7 +335,7 @@ func TestDeadLetterQueueDown(t *testing.T) {
 		r.put("k")
 		r.at(10 * s)
 		require.Empty(t, r.deadLetters())
-		down = false
+		down.Store(false)
 		r.at(24 * time.Hour)
 		require.Len(t, r.deadLetters(), 1, "never dropped")
 	})

@@ -151,7 +151,7 @@ func TestConcurrentWritersNeverOverfillABatch(t *testing.T) {
 	c := config(batch(7, ms(100), 1*s), ordered)
 	c.Buffers[0].Batch.MaxBytes, c.Buffers[0].Overflow.MaxBytes = 2*core.KiB, 4*core.KiB
 	run(t, c, func(r *rig) {
-		r.takes = ms(1)
+		r.sendsTake(ms(1))
 		var writers sync.WaitGroup
 		for w := range 64 {
 			writers.Go(func() {
@@ -223,7 +223,7 @@ func TestTemplateThatFailsRefusesTheWholeRequest(t *testing.T) {
 // of its own.
 func TestItemDuringASend(t *testing.T) {
 	run(t, config(batch(50, 5*s, 15*s)), func(r *rig) {
-		r.takes = 3 * s
+		r.sendsTake(3 * s)
 		r.put("k")
 		r.at(6 * s) // its batch is under way from 5 to 8
 		r.put("k")

@@ -15,7 +15,7 @@ func TestCrash(t *testing.T) {
 	t.Run("during a send: the batch is taken over at once, as it was", func(t *testing.T) {
 		c := config(batch(2, 5*s, 15*s))
 		run(t, c, func(r *rig) {
-			r.takes = 10 * s
+			r.sendsTake(10 * s)
 			r.post(numbered("k", 0, 2)...)
 			r.at(1 * s)
 			r.crash(c)
@@ -91,7 +91,7 @@ func TestStopKeepsWhatWaits(t *testing.T) {
 func TestStopEndsALongSend(t *testing.T) {
 	c := config(batch(1, 5*s, 15*s))
 	run(t, c, func(r *rig) {
-		r.takes = time.Minute
+		r.sendsTake(time.Minute)
 		r.put("k")
 		r.at(1 * s)
 		r.timer.Stop()
@@ -99,7 +99,7 @@ func TestStopEndsALongSend(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, r.queue.Stop(ctx), context.DeadlineExceeded)
 		require.Equal(t, 11*s, time.Since(r.begin))
-		r.takes = 0
+		r.sendsTake(0)
 		r.at(20 * s)
 		r.start(c)
 		r.at(time.Hour)
@@ -177,7 +177,7 @@ func TestClockJumps(t *testing.T) {
 		run(t, config(batch(50, 5*s, 15*s)), func(r *rig) {
 			r.put("k")
 			r.at(1 * s)
-			r.setBack = -time.Hour
+			r.setBack.Store(int64(-time.Hour))
 			r.put("k")
 			r.at(time.Minute)
 			require.Len(t, delivered(r), 2)
@@ -188,7 +188,7 @@ func TestClockJumps(t *testing.T) {
 		run(t, config(batch(50, 5*s, 15*s)), func(r *rig) {
 			r.put("k")
 			r.at(1 * s)
-			r.setBack = time.Hour
+			r.setBack.Store(int64(time.Hour))
 			r.at(20 * s)
 			require.Equal(t, 1, len(r.sends()), "sent by then")
 			r.put("k")
@@ -200,7 +200,7 @@ func TestClockJumps(t *testing.T) {
 		run(t, config(batch(1, 5*s, 15*s), attempts(5, s, 10*s)), func(r *rig) {
 			r.answer = fails(503, 2)
 			r.put("k")
-			r.setBack = time.Hour
+			r.setBack.Store(int64(time.Hour))
 			r.at(5 * time.Minute)
 			require.Len(t, r.sends(), 3)
 		})

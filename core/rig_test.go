@@ -24,7 +24,7 @@ import (
 type rig struct {
 	t       *testing.T
 	begin   time.Time
-	setBack time.Duration // how far the system clock was set back
+	setBack atomic.Int64 // how far the system clock was set back, as a duration
 	store   *memory.Store
 	timer   *timer.Timer
 	queue   *queue.Queue
@@ -37,7 +37,7 @@ type rig struct {
 	replayer  *core.Replayer
 
 	dead   atomic.Bool  // a crash is going on
-	lost   bool         // hints are lost
+	lost   atomic.Bool  // hints are lost
 	burial func() error // fails putting dead letters
 
 	mu     sync.Mutex
@@ -99,7 +99,7 @@ func run(t *testing.T, c *core.Config, test func(*rig)) {
 
 // start starts everything on the store as it is, as a new process does.
 func (r *rig) start(c *core.Config) {
-	clock := core.ClockFunc(func() core.Millis { return core.At(time.Now().Add(-r.setBack)) })
+	clock := core.ClockFunc(func() core.Millis { return core.At(time.Now().Add(-time.Duration(r.setBack.Load()))) })
 	r.timer = timer.New(clock)
 	r.queue = queue.New(func(d string) int { return r.catalog.Destination(d).Concurrency })
 	r.configure(c, clock)
@@ -204,6 +204,20 @@ func (r *rig) sends() []sent {
 	return append([]sent(nil), r.sent...)
 }
 
+// most is how many sends were under way at a time.
+func (r *rig) most() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.peak
+}
+
+// sendsTake sets how long a send takes.
+func (r *rig) sendsTake(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.takes = d
+}
+
 // summary is what was sent, a line each: when, how many, why, which attempt.
 func (r *rig) summary() string {
 	var lines []string
@@ -253,7 +267,7 @@ func (s sender) Send(ctx context.Context, b *core.Batch) core.Response {
 type hints struct{ r *rig }
 
 func (h hints) Arm(ctx context.Context, hint core.Hint) error {
-	if h.r.lost {
+	if h.r.lost.Load() {
 		return nil
 	}
 	return h.r.timer.Arm(ctx, hint)

@@ -13,7 +13,7 @@ import (
 func TestSweepFindsWhatHintsLost(t *testing.T) {
 	t.Run("a check", func(t *testing.T) {
 		run(t, config(batch(50, 5*s, 15*s)), func(r *rig) {
-			r.lost = true
+			r.lost.Store(true)
 			r.put("k")
 			r.at(time.Minute)
 			require.Empty(t, r.sends())
@@ -27,7 +27,7 @@ func TestSweepFindsWhatHintsLost(t *testing.T) {
 	t.Run("a retry", func(t *testing.T) {
 		run(t, config(batch(1, 5*s, 15*s)), func(r *rig) {
 			r.answer = fails(503, 1)
-			r.lost = true
+			r.lost.Store(true)
 			r.put("k")
 			r.at(time.Minute)
 			require.Len(t, r.sends(), 1)
