@@ -1,0 +1,67 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+)
+
+// endpoint is what a path leads to.
+type endpoint struct {
+	methods string // as the Allow header has them
+	public  bool   // anybody may call it, or it asks for itself
+	serve   func(h *handler, w http.ResponseWriter, r *http.Request, name string) error
+}
+
+const (
+	get  = "GET, HEAD"
+	post = "POST"
+)
+
+// The endpoints whose paths hold a name.
+var (
+	single      = &endpoint{methods: post, public: true, serve: (*handler).ingest}
+	batch       = &endpoint{methods: post, public: true, serve: (*handler).ingestBatch}
+	bufferState = &endpoint{methods: get, serve: (*handler).buffer}
+	groupStates = &endpoint{methods: get, serve: (*handler).groups}
+)
+
+// fixed are the endpoints whose paths hold none.
+var fixed = map[string]*endpoint{
+	"/v1/buffers":            {methods: get, serve: (*handler).buffers},
+	"/v1/deadletters":        {methods: get, serve: (*handler).deadLetters},
+	"/v1/deadletters/replay": {methods: post, serve: (*handler).replay},
+	"/healthz":               {methods: get, public: true, serve: (*handler).health},
+	"/readyz":                {methods: get, public: true, serve: (*handler).ready},
+	"/metrics":               {methods: get, serve: (*handler).metrics},
+}
+
+// find is the endpoint of a path, and the name in it. nil: there is none.
+func find(path string) (*endpoint, string) {
+	if rest, ok := strings.CutPrefix(path, "/v1/sources/"); ok {
+		return named(rest, "/batch", single, batch)
+	}
+	if rest, ok := strings.CutPrefix(path, "/v1/buffers/"); ok {
+		return named(rest, "/groups", bufferState, groupStates)
+	}
+	return fixed[path], ""
+}
+
+// named tells name from name/suffix.
+func named(rest, suffix string, plain, suffixed *endpoint) (*endpoint, string) {
+	e := plain
+	name, ok := strings.CutSuffix(rest, suffix)
+	if ok {
+		e = suffixed
+	}
+	if name == "" || strings.IndexByte(name, '/') >= 0 {
+		return nil, ""
+	}
+	return e, name
+}
+
+func (e *endpoint) allows(method string) bool {
+	if e.methods == post {
+		return method == http.MethodPost
+	}
+	return method == http.MethodGet || method == http.MethodHead
+}
