@@ -137,6 +137,7 @@ func TestParse(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, name, f.String())
 	}
+	require.Equal(t, core.Formats(), format.Names(), "a configuration knows the same")
 	f, err := format.Parse("")
 	require.NoError(t, err)
 	require.Equal(t, format.NDJSON, f)

@@ -67,7 +67,7 @@ func appendString(dst []byte, s string) []byte {
 func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	from := 0 // s[from:i] needs no change
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
