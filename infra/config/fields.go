@@ -1,0 +1,182 @@
+package config
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"sluice/core"
+)
+
+// file is the table of every field of sluice.yaml: its name, what it means,
+// where it goes, and what it looks like. Bounds and defaults are core's.
+func file() shape[core.Config] {
+	type c = core.Config
+	return object(*core.NewConfig(),
+		part("control", "Who may make control calls.", func(c *c) *core.Control { return &c.Control }, control()),
+		part("store", "The embedded store.", func(c *c) *core.StoreConfig { return &c.Store }, store()),
+		part("sources", "The ways in, by name.", func(c *c) *[]core.Source { return &c.Sources }, named(core.NewSource, source())).must(),
+		part("destinations", "The endpoints, by name.", func(c *c) *[]core.Destination { return &c.Destinations }, named(core.NewDestination, destination())),
+		part("buffers", "The subscriptions of destinations to sources, by name.", func(c *c) *[]core.Buffer { return &c.Buffers }, named(core.NewBuffer, buffer())),
+	)
+}
+
+func control() shape[core.Control] {
+	return object(core.Control{},
+		part("tokens", "Bearer tokens that allow control calls. None: they are answered on loopback only.",
+			func(c *core.Control) *[]core.Secret { return &c.Tokens }, list(secret(), "[env:NAME]", 0)),
+	)
+}
+
+func store() shape[core.StoreConfig] {
+	return object(core.NewConfig().Store,
+		part("sync", "Wait for the disk before every answer. With false, a crash of the host can lose what was accepted last.",
+			func(s *core.StoreConfig) *bool { return &s.Sync }, boolean()),
+	)
+}
+
+func source() shape[core.Source] {
+	type s = core.Source
+	return object(core.NewSource(""),
+		part("type", "The kind of source.", func(s *s) *string { return &s.Type }, choice(core.SourceTypes())),
+		part("auth", "Who may send. Absent: loopback only.", func(s *s) **core.Auth { return &s.Auth }, auth()),
+		part("maxEventBytes", "The largest event that is taken.", func(s *s) *int64 { return &s.MaxEventBytes }, size(core.EventBytesRange)),
+	)
+}
+
+// auth is the word none, or a mapping of what lets a caller in.
+func auth() shape[*core.Auth] {
+	type a = core.Auth
+	fields := object(core.Auth{},
+		part("bearer", "Bearer tokens, any of which lets a caller in.", func(a *a) *[]core.Secret { return &a.Bearer }, some(list(secret(), "[env:NAME]", 0))),
+		part("webhook", "Signatures by Standard Webhooks.", func(a *a) *[]core.Secret { return &a.Webhook }, webhook()),
+	)
+	fields.schema.MinProperties = 1
+	return shape[*core.Auth]{
+		schema: schema{OneOf: []schema{{Const: "none", Description: "Anybody."}, fields.schema}},
+		read: func(d *decoder, path string, n *yaml.Node, into **core.Auth) {
+			if !d.plain(path, n) {
+				return
+			}
+			read := core.Auth{}
+			switch s, isText := textOf(n); {
+			case isText && s == "none":
+				read.Open = true
+			case isText: // perhaps a token: it is not shown
+				d.fault(n, path, "is text other than none", "must be none, {bearer: [env:NAME]} or {webhook: {secrets: [env:NAME]}}")
+			default:
+				fields.read(d, path, n, &read)
+			}
+			*into = &read
+		},
+	}
+}
+
+// webhook is a mapping with nothing but secrets.
+func webhook() shape[[]core.Secret] {
+	fields := object([]core.Secret(nil),
+		part("secrets", "Secrets, any of which a sender may sign with.", func(s *[]core.Secret) *[]core.Secret { return s }, some(list(secret(), "[env:NAME]", 0))).must(),
+	)
+	return shape[[]core.Secret]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *[]core.Secret) {
+		*into = []core.Secret{} // present, though perhaps without a secret
+		fields.read(d, path, n, into)
+	}}
+}
+
+func destination() shape[core.Destination] {
+	type d = core.Destination
+	return object(core.NewDestination(""),
+		part("type", "The kind of destination.", func(d *d) *string { return &d.Type }, choice(core.DestinationTypes())),
+		part("url", "Where batches are posted. Required for http.", func(d *d) *string { return &d.URL }, words()),
+		part("path", "The file that batches are appended to. Required for file.", func(d *d) *string { return &d.Path }, words()),
+		part("headers", "Headers to send: a literal, or a reference to a secret such as env:NAME.", func(d *d) *[]core.ConfigHeader { return &d.Headers }, headers()),
+		part("format", "What a batch looks like.", func(d *d) *string { return &d.Format }, choice(core.Formats())),
+		part("secrets", "What batches are signed with (Standard Webhooks): one secret, or two during rotation.", func(d *d) *[]core.Secret { return &d.Secrets }, list(secret(), "[env:NAME]", core.MaxSecrets)),
+		part("timeout", "How long one send may take.", func(d *d) *time.Duration { return &d.Timeout }, duration(core.TimeoutRange)),
+		part("allowPrivate", "Allow private and loopback addresses.", func(d *d) *bool { return &d.AllowPrivate }, boolean()),
+		part("concurrency", "Sends in flight, per process.", func(d *d) *int { return &d.Concurrency }, count[int](core.SendsRange)),
+		part("retry", "When a failed batch is sent again.", func(d *d) *core.RetryPolicy { return &d.Retry }, retry()),
+	)
+}
+
+func retry() shape[core.RetryPolicy] {
+	type r = core.RetryPolicy
+	return object(core.NewDestination("").Retry,
+		part("maxAttempts", "Sends in all, the first included.", func(r *r) *int { return &r.MaxAttempts }, count[int](core.AttemptsRange)),
+		part("initial", "The most that is waited before the second send. It doubles each time.", func(r *r) *time.Duration { return &r.Initial }, duration(core.RetryInitialRange)),
+		part("max", "The most that is ever waited, also when the destination asks for more.", func(r *r) *time.Duration { return &r.Max }, duration(core.RetryMaxRange)),
+		part("on", "Statuses to retry beyond 408, 425, 429 and 5xx.", func(r *r) *[]int { return &r.On }, list(count[int](core.RetryStatusRange), "[404]", 0)),
+	)
+}
+
+func buffer() shape[core.Buffer] {
+	type b = core.Buffer
+	fields := object(core.NewBuffer(""),
+		part("from", "The sources whose events it takes.", func(b *b) *[]string { return &b.From }, some(list(words(), "[orders]", 0))).must(),
+		part("to", "The destination.", func(b *b) *string { return &b.To }, words()).must(),
+		part("groupBy", `The group of an event: a template such as "{{ .json.customer_id }}". Absent: one group.`, func(b *b) *string { return &b.GroupBy }, words()),
+		part("batch", "When a group is due: as soon as any of these holds.", func(b *b) *core.BatchConfig { return &b.Batch }, batch()),
+		part("overflow", "Hard limits.", func(b *b) *core.OverflowConfig { return &b.Overflow }, overflow()),
+		part("concurrency", "Batches of one group in flight.", func(b *b) *int { return &b.Concurrency }, count[int](core.BatchesRange)),
+		part("ordering", "Send a group's batches one at a time, retries included.", func(b *b) *bool { return &b.Ordered }, ordering()),
+		part("size", "Items in the whole buffer. 0: no limit.", func(b *b) *int64 { return &b.Size }, count[int64](core.SizeRange)),
+	)
+	read := fields.read
+	fields.read = func(d *decoder, path string, n *yaml.Node, into *core.Buffer) {
+		read(d, path, n, into)
+		_, given := d.places[path+".overflow.maxBytes"]
+		if !given && core.BatchBytesRange.Has(into.Batch.MaxBytes) {
+			into.Overflow.MaxBytes = into.Batch.DefaultMaxBytes()
+		}
+	}
+	return fields
+}
+
+func batch() shape[core.BatchConfig] {
+	type b = core.BatchConfig
+	return object(core.NewBuffer("").Batch,
+		part("maxItems", "The group holds this many items; also the most in one batch.", func(b *b) *int { return &b.MaxItems }, count[int](core.BatchItemsRange)),
+		part("maxBytes", "The group's payloads add up to this.", func(b *b) *int64 { return &b.MaxBytes }, size(core.BatchBytesRange)),
+		part("idleTimeoutMs", "No new item for this long, in milliseconds.", func(b *b) *time.Duration { return &b.IdleTimeout }, millis(core.IdleTimeoutRange)),
+		part("maxWaitFromFirstMs", "The oldest item has waited this long, in milliseconds.", func(b *b) *time.Duration { return &b.MaxWait }, millis(core.MaxWaitRange)),
+	)
+}
+
+func overflow() shape[core.OverflowConfig] {
+	type o = core.OverflowConfig
+	return object(core.NewBuffer("").Overflow,
+		part("maxBytes", "The most payload of one batch; a larger event is refused. At least, and by default not below, batch.maxBytes.",
+			func(o *o) *int64 { return &o.MaxBytes }, size(core.OverflowBytesRange)),
+		part("maxItems", "The most items that may wait in one group. 0: no limit.", func(o *o) *int { return &o.MaxItems }, count[int](core.OverflowItemsRange)),
+	)
+}
+
+// ordering is an empty mapping: that it is there is what counts.
+func ordering() shape[bool] {
+	fields := object(struct{}{})
+	return shape[bool]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *bool) {
+		fields.read(d, path, n, &struct{}{})
+		*into = true
+	}}
+}
+
+// headers is a mapping of names to literals and references.
+func headers() shape[[]core.ConfigHeader] {
+	value := words()
+	return shape[[]core.ConfigHeader]{
+		schema: schema{Type: "object", AdditionalProperties: &value.schema},
+		read: func(d *decoder, path string, n *yaml.Node, into *[]core.ConfigHeader) {
+			entries, _ := d.entries(path, n, "must be a mapping of names to values")
+			for _, e := range entries {
+				h := core.ConfigHeader{Name: e.name}
+				value.read(d, e.path, e.value, &h.Value)
+				if core.IsReference(h.Value) {
+					h.Value, h.Secret = "", core.Secret(h.Value)
+				}
+				if !e.again {
+					*into = append(*into, h)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+)
+
+func TestSchemaGolden(t *testing.T) {
+	t.Parallel()
+	golden(t, "testdata/schema.json", Schema())
+}
+
+// TestSchemaAgrees holds the schema to the decoder: on values at the edges they
+// say the same, and what the decoder takes the schema takes (FuzzLoad, too).
+func TestSchemaAgrees(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	files, err := filepath.Glob("testdata/valid/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(name)
+			require.NoError(t, err)
+			value, ok := untyped(data)
+			require.True(t, ok)
+			require.NoError(t, s.Validate(value))
+		})
+	}
+	for text, good := range schemaCases() {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			value, ok := untyped([]byte(text))
+			require.True(t, ok)
+			require.Equal(t, good, s.Validate(value) == nil, "the schema: %v", s.Validate(value))
+			err := Parse("sluice.yaml", []byte(text)).Err()
+			require.Equal(t, good, err == nil, "the decoder: %v", err)
+		})
+	}
+}
+
+// schemaCases are files that both the schema and the decoder take or refuse.
+func schemaCases() map[string]bool {
+	cases := map[string]bool{
+		"{}":                         false,
+		"sources: {}":                false,
+		"sources: {a: {}}":           true,
+		"sources: {A: {}}":           false,
+		"sources: {a: null}":         false,
+		"sources: {a: {}, b: []}":    false,
+		"{sources: {a: {}}, x: 1}":   false,
+		"{sources: {a: {}}, $x: {}}": false,
+	}
+	for field, good := range map[string]bool{
+		"type: http": true, "type: sqs": false, "type: 1": false,
+		"auth: none": true, "auth: all": false, "auth: {}": false, "auth: {bearer: []}": false, "auth: {bearer: [env:A]}": true,
+		"auth: {bearer: [A]}": false, "auth: {webhook: {secrets: [env:A]}}": true, "auth: {webhook: {}}": false,
+		"auth: {webhook: {secrets: []}}": false, "auth: {bearer: [env:A], webhook: {}}": false,
+		"maxEventBytes: 1": true, "maxEventBytes: 0": false, "maxEventBytes: 10485760": true, "maxEventBytes: 10485761": false,
+		"maxEventBytes: 10MiB": true, "maxEventBytes: 10Mib": false, "maxEventBytes: 1.5": false, "maxEventBytes: '1'": false,
+	} {
+		cases["sources: {a: {"+field+"}}"] = good
+	}
+	for field, good := range map[string]bool{
+		"timeout: 5m": true, "timeout: 1h30": false, "timeout: 5": false, "allowPrivate: true": true, "allowPrivate: 'true'": false,
+		"concurrency: 1": true, "concurrency: 0": false, "concurrency: 1000": true, "concurrency: 1001": false,
+		"retry: {on: [300, 599]}": true, "retry: {on: [299]}": false, "retry: {on: 404}": false, "retry: {maxAttempts: 0}": false,
+		"secrets: []": true, "secrets: [env:A, ssm:/b]": true, "secrets: [env:A, env:B, env:C]": false,
+		"headers: {x-a: b, y: env:C}": true, "headers: {x-a: 1}": false, "headers: [a]": false,
+		"format: json_array": true, "format: csv": false,
+	} {
+		cases["{sources: {a: {}}, destinations: {d: {url: 'https://example.com', "+field+"}}}"] = good
+	}
+	for field, good := range map[string]bool{
+		"": true, "ordering: {}": true, "ordering: {key: x}": false, "ordering: true": false, "size: 0": true, "size: -1": false,
+		"batch: {maxItems: 10000}": true, "batch: {maxItems: 10001}": false, "batch: {maxBytes: 1024}": true, "batch: {maxBytes: 1023}": false,
+		"batch: {idleTimeoutMs: 100}": true, "batch: {idleTimeoutMs: 99}": false, "batch: {idleTimeoutMs: 300001}": false,
+		"batch: {maxWaitFromFirstMs: 600000}": true, "batch: {maxWaitFromFirstMs: 600001}": false,
+		"overflow: {maxItems: 0}": true, "overflow: {maxItems: -1}": false, "concurrency: 8": true, "concurrency: 9": false,
+	} {
+		cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a], to: d, "+field+"}}}"] = good
+	}
+	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {to: d}}}"] = false
+	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [], to: d}}}"] = false
+	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a]}}}"] = false
+	return cases
+}
+
+// TestSchemaDescribesAll holds that every field says what it is.
+func TestSchemaDescribesAll(t *testing.T) {
+	t.Parallel()
+	var walk func(path string, s *schema)
+	walk = func(path string, s *schema) {
+		for _, p := range s.Properties {
+			require.NotEmpty(t, p.schema.Description, "%s.%s", path, p.name)
+			walk(path+"."+p.name, &p.schema)
+		}
+		for i := range s.OneOf {
+			walk(path, &s.OneOf[i])
+		}
+		if below, ok := s.AdditionalProperties.(*schema); ok {
+			walk(path+".*", below)
+		}
+	}
+	root := file().schema
+	walk("", &root)
+}
+
+// compiled is the schema, as a validator that knows the draft understands it.
+func compiled(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("sluice.json", doc))
+	s, err := c.Compile("sluice.json")
+	require.NoError(t, err)
+	return s
+}
+
+// untyped is a YAML document as JSON has it.
+func untyped(data []byte) (any, bool) {
+	var v any
+	if err := yaml.Load(bytes.TrimPrefix(data, []byte("\ufeff")), &v); err != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, false
+	}
+	out, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	return out, err == nil
+}
