@@ -52,7 +52,7 @@ func (v *validation) lintDestination(d *Destination, used bool) {
 		v.add(path+".url", "is a private or loopback address, which is refused", "set allowPrivate: true, or use a public address")
 	}
 	for _, h := range d.Headers {
-		if h.Secret == "" && (secretLooking(h.Value) || secretHeader(h.Name)) {
+		if h.Secret == "" && (credential.MatchString(h.Value) || secretHeader.MatchString(h.Name)) {
 			v.add(FieldPath(path+".headers", h.Name), "looks like a secret written out", "put it in the environment and write env:NAME")
 		}
 	}
@@ -73,10 +73,8 @@ func privateHost(s string) bool {
 	return err == nil && (ip.IsPrivate() || ip.IsLoopback())
 }
 
-// secretHeaders matches the names of headers that carry secrets.
-var secretHeaders = regexp.MustCompile(`(?i)authorization|cookie|password|secret|token|api[-_]?key|access[-_]?key`)
-
-func secretHeader(name string) bool { return secretHeaders.MatchString(name) }
+// secretHeader matches the names of headers that carry secrets.
+var secretHeader = regexp.MustCompile(`(?i)authorization|cookie|password|secret|token|api[-_]?key|access[-_]?key`)
 
 func (v *validation) lintBuffer(b *Buffer, limits map[string]int64) {
 	path := FieldPath("buffers", b.Name)

@@ -33,6 +33,7 @@ func TestLint(t *testing.T) {
 			c.Destinations[0].Headers = []ConfigHeader{
 				{Name: "Authorization", Value: "hunter2"}, {Name: "x-sig", Value: "whsec_abc"},
 				{Name: "x-api-key", Secret: "env:K"}, {Name: "x-team", Value: "billing"},
+				{Name: "x-tenant", Value: "550e8400-e29b-41d4-a716-446655440000"},
 			}
 		}, []string{
 			"destinations.crm.headers.Authorization: looks like a secret written out",

@@ -73,9 +73,15 @@ func (v *validation) secrets(c *Config) {
 	}
 }
 
-// secretValue is what secrets and credentials commonly look like: a known
-// prefix, or a long run of mixed letters and digits.
-var secretValue = regexp.MustCompile(`(?i)^(whsec_|sk_|ghp_|xox[abp]-|bearer |basic |akia)|^[a-z0-9+/_=-]{32,}$`)
+var (
+	// credential matches the beginning of what services hand out as secrets.
+	credential = regexp.MustCompile(`(?i)^(whsec_|sk_|ghp_|xox[abp]-|bearer |basic |akia)`)
+
+	// longRun matches values that may well be a key, or just a long id.
+	longRun = regexp.MustCompile(`^[A-Za-z0-9+/_=-]{32,}$`)
+)
 
 // secretLooking reports whether a value should not be shown.
-func secretLooking(value string) bool { return secretValue.MatchString(value) }
+func secretLooking(value string) bool {
+	return credential.MatchString(value) || longRun.MatchString(value)
+}

@@ -113,7 +113,7 @@ func TestHostile(t *testing.T) {
 		bomb += "a" + strconv.Itoa(i) + ": &a" + strconv.Itoa(i) + " [" + was + ", " + was + ", " + was + "]\n"
 	}
 	fill := func(unit string) string { return strings.Repeat(unit, MaxBytes/len(unit)) }
-	part := func(unit string) string { return strings.Repeat(unit, MaxBytes/16/len(unit)) }
+	many := func(unit string) string { return strings.Repeat(unit, MaxBytes/16/len(unit)) }
 	tests := []struct {
 		name, text, want string // the first fault holds want
 	}{
@@ -123,11 +123,11 @@ func TestHostile(t *testing.T) {
 		{"a megabyte of open mappings", fill("{a: "), "is not YAML"},
 		{"a megabyte of entries in entries", fill("- "), "is not YAML"},
 		{"a megabyte of keys", fill("? "), "is not YAML"},
-		{"one field many times", part("a: b\n"), "is not a known field"},
+		{"one field many times", many("a: b\n"), "is not a known field"},
 		{"a megabyte of one word", fill("x"), "is text"},
 		{"a megabyte of spaces", fill(" "), "is empty"},
-		{"many elements", "sources: {a: {}}\ncontrol: {tokens: [" + part("a,") + "]}", "is not a reference"},
-		{"one source many times", "sources: {" + part("a: {}, ") + "}", "is there twice"},
+		{"many elements", "sources: {a: {}}\ncontrol: {tokens: [" + many("a,") + "]}", "is not a reference"},
+		{"one source many times", "sources: {" + many("a: {}, ") + "}", "is there twice"},
 		{"a zero byte", "sources:\n  a\x00: {}", "is not text"},
 		{"UTF-16", "\xff\xfes\x00o\x00", "is not text"},
 	}

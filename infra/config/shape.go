@@ -130,7 +130,7 @@ func list[T any](element shape[T], example string, limit int) shape[[]T] {
 	return shape[[]T]{read: read, schema: out}
 }
 
-// some is a list that is not empty.
+// some is a list that is not empty, to which package core holds it.
 func some[T any](s shape[[]T]) shape[[]T] {
 	s.schema.MinItems = 1
 	return s
