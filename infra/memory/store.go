@@ -1,0 +1,260 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice/core"
+)
+
+// Store is a [core.Store] and its dead letters, in memory. It is safe for
+// concurrent use. A group is forgotten as soon as it is empty.
+type Store struct {
+	letters *DeadLetters
+
+	mu     sync.Mutex
+	closed bool
+	groups map[core.Ref]*group
+}
+
+var _ core.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New() *Store {
+	return &Store{letters: newDeadLetters(), groups: map[core.Ref]*group{}}
+}
+
+// DeadLetters is where the store keeps dead letters.
+func (s *Store) DeadLetters() *DeadLetters { return s.letters }
+
+// Reopen is what a crash and a new start leave: a store with the same data,
+// while this one answers no more. With abandon every lease has ended, as in a
+// store that only one process can hold.
+func (s *Store) Reopen(abandon bool) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if abandon {
+		for _, g := range s.groups {
+			g.Abandon()
+		}
+	}
+	return &Store{letters: s.letters, groups: s.groups}
+}
+
+// open fails once the store is closed. The caller holds the mutex.
+func (s *Store) open() error {
+	if s.closed {
+		return core.Errorf(core.Unavailable, "the store is closed")
+	}
+	return nil
+}
+
+// Append implements [core.Store]. It numbers every part on copies of the
+// records first, and keeps them only when all went well.
+func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := s.room(parts); err != nil {
+		return nil, err
+	}
+	records := map[core.Ref]*core.Group{}
+	answers := make([]core.Appended, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		if records[p.Ref] == nil {
+			g := s.record(p.Ref)
+			records[p.Ref] = &g
+		}
+		var err error
+		answers[i], err = records[p.Ref].Append(len(p.Events), size(p.Events), p.Life, p.Policy, now)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range parts {
+		s.group(parts[i].Ref).add(parts[i].Events)
+	}
+	for ref, g := range records {
+		s.groups[ref].Group = *g
+	}
+	return answers, nil
+}
+
+// room checks the parts against the sizes of their buffers.
+func (s *Store) room(parts []core.Part) error {
+	asked := map[string]int64{}
+	for i := range parts {
+		buffer, limit := parts[i].Ref.Buffer, parts[i].Size
+		asked[buffer] += int64(len(parts[i].Events))
+		if limit > 0 && asked[buffer]+s.held(buffer) > limit {
+			return &core.Error{Code: core.Full, RetryAfter: time.Second,
+				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", buffer, limit)}
+		}
+	}
+	return nil
+}
+
+// held is how many items of a buffer are not settled.
+func (s *Store) held(buffer string) int64 {
+	var n int64
+	for ref, g := range s.groups {
+		if ref.Buffer == buffer {
+			n += int64(g.Pending()) + g.claimed()
+		}
+	}
+	return n
+}
+
+// record is a copy of a group's record.
+func (s *Store) record(ref core.Ref) core.Group {
+	if g := s.groups[ref]; g != nil {
+		return g.Clone()
+	}
+	return core.Group{}
+}
+
+// group is a group, made if there is none.
+func (s *Store) group(ref core.Ref) *group {
+	if s.groups[ref] == nil {
+		s.groups[ref] = &group{}
+	}
+	return s.groups[ref]
+}
+
+// Group implements [core.Store].
+func (s *Store) Group(_ context.Context, ref core.Ref) (core.Group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return core.Group{}, err
+	}
+	return s.record(ref), nil
+}
+
+// Update implements [core.Store]. It runs fn once, under the mutex: fn must
+// not call the store.
+func (s *Store) Update(_ context.Context, ref core.Ref, fn func(*core.Group) error) (core.Group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return core.Group{}, err
+	}
+	g := s.record(ref)
+	if err := fn(&g); err != nil {
+		return core.Group{}, err
+	}
+	if g.Empty() {
+		delete(s.groups, ref)
+		return g, nil
+	}
+	kept := s.group(ref)
+	kept.Group = g.Clone() // fn may have kept a pointer into g
+	kept.trim()
+	return g, nil
+}
+
+// Items implements [core.Store]. Settled items are void.
+func (s *Store) Items(_ context.Context, ref core.Ref, span core.Span) (core.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return core.Page{}, err
+	}
+	g := s.groups[ref]
+	if g == nil {
+		return core.Page{}, nil
+	}
+	return g.page(span), nil
+}
+
+// Due implements [core.Store]: an entry for a check and one for a claim, most
+// overdue first.
+func (s *Store) Due(_ context.Context, before core.Millis, limit int) ([]core.Hint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	var due []core.Hint
+	for ref, g := range s.groups {
+		for _, at := range []core.Millis{g.CheckAt, g.ClaimDue()} {
+			if at != 0 && at <= before {
+				due = append(due, core.Hint{Ref: ref, Life: g.Life, At: at})
+			}
+		}
+	}
+	slices.SortFunc(due, func(a, b core.Hint) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), compareRefs(a.Ref, b.Ref))
+	})
+	return atMost(due, limit), nil
+}
+
+// Groups implements [core.Store].
+func (s *Store) Groups(_ context.Context, buffer string, after *string, limit int) ([]core.NamedGroup, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	var named []core.NamedGroup
+	for ref, g := range s.groups {
+		if ref.Buffer == buffer && (after == nil || ref.Key > *after) {
+			named = append(named, core.NamedGroup{Ref: ref, Group: g.Clone()})
+		}
+	}
+	slices.SortFunc(named, func(a, b core.NamedGroup) int { return compareRefs(a.Ref, b.Ref) })
+	return atMost(named, limit), nil
+}
+
+// Stats implements [core.Store].
+func (s *Store) Stats(context.Context) ([]core.BufferStats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	sums := map[string]*core.BufferStats{}
+	for ref, g := range s.groups {
+		sum := sums[ref.Buffer]
+		if sum == nil {
+			sum = &core.BufferStats{Buffer: ref.Buffer}
+			sums[ref.Buffer] = sum
+		}
+		g.addTo(sum)
+	}
+	var stats []core.BufferStats
+	for _, sum := range sums {
+		stats = append(stats, *sum)
+	}
+	slices.SortFunc(stats, func(a, b core.BufferStats) int { return strings.Compare(a.Buffer, b.Buffer) })
+	return stats, nil
+}
+
+// Close implements [core.Store]. Later calls fail as Unavailable.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+func compareRefs(a, b core.Ref) int {
+	return cmp.Or(strings.Compare(a.Buffer, b.Buffer), strings.Compare(a.Key, b.Key))
+}
+
+// atMost is the first limit elements, or all when limit is 0.
+func atMost[T any](all []T, limit int) []T {
+	if limit <= 0 || limit >= len(all) {
+		return all
+	}
+	return all[:limit]
+}
