@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sluice/core"
+)
+
+// Histories drives random histories of calls, crashes among them, against the
+// store and its model side by side, on a clock of its own that may also be set
+// back, and compares all that can be seen after every call. Flags of
+// [rapid] say how much: -rapid.checks histories, of -rapid.steps calls on
+// average; a failure is shrunk and prints the -rapid.seed that repeats it.
+func Histories(t *testing.T, h Harness) {
+	t.Helper()
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(rt, t, &h)
+		defer m.pair.close()
+		rt.Repeat(rapid.StateMachineActions(m))
+	})
+	t.Logf("storetest: %s: histories", h.Name)
+}
+
+// machine is the state of one history. Its exported methods are the calls
+// that rapid picks from.
+type machine struct {
+	pair     *pair
+	now      core.Millis
+	next     int // number of the next event
+	refs     []core.Ref
+	policies map[string]*core.Policy // by buffer
+	last     string
+}
+
+func newMachine(rt *rapid.T, t *testing.T, h *Harness) *machine {
+	m := &machine{
+		pair: newPair(rt, t, h, "a", "b"),
+		now:  start,
+		refs: []core.Ref{{Buffer: "a", Key: ""}, {Buffer: "a", Key: "x/y"}, {Buffer: "b", Key: ""}, {Buffer: "b", Key: "ä"}},
+		policies: map[string]*core.Policy{
+			"a": {MaxItems: 5, MaxBytes: 300, IdleTimeout: 3 * time.Second, MaxWait: 10 * time.Second,
+				CapBytes: 1000, CapItems: 20, Concurrency: 3, Lease: 30 * time.Second, MaxHold: time.Minute},
+			"b": {MaxItems: 3, MaxBytes: 1000, IdleTimeout: time.Second, MaxWait: 2 * time.Second,
+				CapBytes: 2000, Ordered: true, Lease: 30 * time.Second, MaxHold: time.Minute},
+		},
+		last: "open",
+	}
+	return m
+}
+
+// Check compares the stores.
+func (m *machine) Check(*rapid.T) { m.pair.compare(m.last) }
+
+func (m *machine) ref(t *rapid.T) (core.Ref, *core.Policy) {
+	ref := rapid.SampledFrom(m.refs).Draw(t, "group")
+	return ref, m.policies[ref.Buffer]
+}
+
+// did notes what the next comparison follows.
+func (m *machine) did(what string, ref core.Ref) {
+	m.last = fmt.Sprintf("%s of %v at start + %v", what, ref, m.now.Sub(start))
+}
+
+// Append stores a request of one to three parts.
+func (m *machine) Append(t *rapid.T) {
+	var parts []core.Part
+	for range rapid.IntRange(1, 3).Draw(t, "parts") {
+		ref, policy := m.ref(t)
+		p := core.Part{Ref: ref, Life: fmt.Sprintf("life%d", m.next), Policy: policy}
+		if rapid.Bool().Draw(t, "sized") {
+			p.Size = 30
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "events") {
+			p.Events = append(p.Events, event(fmt.Sprint(m.next), m.now, rapid.SampledFrom([]int{0, 1, 10, 100, 5000}).Draw(t, "bytes")))
+			m.next++
+		}
+		parts = append(parts, p)
+	}
+	m.pair.append(m.now, parts...)
+	m.did("append", parts[0].Ref)
+}
+
+// Claim takes the next items of a group.
+func (m *machine) Claim(t *rapid.T) {
+	ref, policy := m.ref(t)
+	m.pair.claim(ref, rapid.IntRange(1, 8).Draw(t, "items"), policy, m.now)
+	m.did("claim", ref)
+}
+
+func claimOf(t *rapid.T) int { return rapid.IntRange(0, 3).Draw(t, "claim") }
+
+// Ack settles a claim.
+func (m *machine) Ack(t *rapid.T) {
+	ref, policy := m.ref(t)
+	m.pair.ack(ref, claimOf(t), policy, m.now)
+	m.did("ack", ref)
+}
+
+// Release gives a claim back.
+func (m *machine) Release(t *rapid.T) {
+	ref, policy := m.ref(t)
+	wait := core.Millis(rapid.IntRange(0, 20_000).Draw(t, "wait"))
+	m.pair.release(ref, claimOf(t), m.now+wait, policy, m.now)
+	m.did("release", ref)
+}
+
+// Recover takes a claim over, if it is free.
+func (m *machine) Recover(t *rapid.T) {
+	ref, policy := m.ref(t)
+	m.pair.recover(ref, claimOf(t), policy, m.now)
+	m.did("recover", ref)
+}
+
+// Shrink settles a claim in part.
+func (m *machine) Shrink(t *rapid.T) {
+	ref, policy := m.ref(t)
+	var failed core.Bits
+	for _, i := range rapid.SliceOfN(rapid.IntRange(0, 8), 1, 4).Draw(t, "failed") {
+		failed = failed.With(i)
+	}
+	m.pair.shrink(ref, claimOf(t), failed, m.now+5*second, policy, m.now)
+	m.did("shrink", ref)
+}
+
+// Look checks a group, or nudges its check.
+func (m *machine) Look(t *rapid.T) {
+	ref, policy := m.ref(t)
+	nudge := rapid.Bool().Draw(t, "nudge")
+	m.pair.update("look", ref, func(g *core.Group) error {
+		if nudge {
+			g.Nudge(m.now + 60*second)
+		} else {
+			g.Check(policy, m.now)
+		}
+		return nil
+	})
+	m.did("look", ref)
+}
+
+// Pass lets time go on, or sets the clock back.
+func (m *machine) Pass(t *rapid.T) {
+	m.now += core.Millis(rapid.OneOf(rapid.IntRange(1, 4000), rapid.IntRange(30_000, 90_000), rapid.IntRange(-20_000, -1)).Draw(t, "ms"))
+	m.last = "time passed"
+}
+
+// Crash opens the store again.
+func (m *machine) Crash(*rapid.T) {
+	m.pair.crash()
+	m.last = "crash, after " + m.last
+}
