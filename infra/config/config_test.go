@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,7 +89,7 @@ func TestLoadWithoutAFile(t *testing.T) {
 	_, err = Load(dir) // a folder opens, but does not read
 	require.Equal(t, core.Unavailable, core.CodeOf(err))
 	var pathErr *fs.PathError
-	require.True(t, errors.As(err, &pathErr))
+	require.ErrorAs(t, err, &pathErr)
 }
 
 func TestReadStopsAtTheBound(t *testing.T) {

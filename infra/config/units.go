@@ -50,18 +50,18 @@ func parseDuration(s string) (time.Duration, bool) {
 	if !durations.MatchString(s) {
 		return 0, false
 	}
-	var sum time.Duration
+	var sum int64 // nanoseconds
 	for _, part := range durationPart.FindAllString(s, -1) {
 		number, isDays := strings.CutSuffix(part, "d")
-		scale := time.Duration(1)
+		scale := int64(1)
 		if isDays {
 			part, scale = number+"h", 24
 		}
 		v, err := time.ParseDuration(part)
-		if err != nil || v > (math.MaxInt64-sum)/scale {
+		if err != nil || int64(v) > (math.MaxInt64-sum)/scale {
 			return 0, false
 		}
-		sum += v * scale
+		sum += int64(v) * scale
 	}
-	return sum, true
+	return time.Duration(sum), true
 }
