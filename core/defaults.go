@@ -100,8 +100,9 @@ func (u Unit) Format(n int64) string {
 		return formatDuration(time.Duration(n))
 	case UnitMillis:
 		return strconv.FormatInt(n/int64(time.Millisecond), 10)
+	default:
+		return strconv.FormatInt(n, 10)
 	}
-	return strconv.FormatInt(n, 10)
 }
 
 func formatBytes(n int64) string {
