@@ -9,8 +9,9 @@ import (
 	"sluice/core/render"
 )
 
-// Validate reports everything that is wrong with a configuration, in the order
-// of the configuration. A configuration without faults can be run.
+// Validate reports everything that is wrong with a configuration: its references
+// to secrets and its names, then each part in order. A configuration without
+// faults can be run.
 //
 // Faults quote offending values, but never what may be a secret.
 func (c *Config) Validate() []Fault {
