@@ -41,7 +41,7 @@ func (b *bench) restart(ctx context.Context) error {
 	}
 	defer s.clear()
 	p.kill()
-	b.say("e: restart")
+	b.sayf("e: restart")
 	p, took, err := s.serve(ctx)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (b *bench) fill(ctx context.Context, groups int) (*stage, *process, error) 
 		URL: p.url(pathOf(b.batch)), Conns: b.conns, PerPost: b.batch, Size: b.size, Events: uint64(b.pending),
 		Key: func(_ int, id uint64) uint64 { return id % uint64(groups) },
 	}
-	b.say("e: %d items in %d groups", b.pending, groups)
+	b.sayf("e: %d items in %d groups", b.pending, groups)
 	sent, err := load.Run(ctx)
 	if err == nil && sent.Accepted < uint64(b.pending) {
 		err = fmt.Errorf("only %d of %d events accepted; %d requests refused (%s), %d broken",

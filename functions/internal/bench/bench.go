@@ -94,7 +94,7 @@ func measure(ctx context.Context, o *options, progress io.Writer) (*Report, erro
 	return &b.report, ctx.Err()
 }
 
-func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
+func (b *bench) sayf(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
 // reference starts one of the references, and returns when it is ready.
 func (b *bench) reference(ctx context.Context, kind string) (*process, error) {

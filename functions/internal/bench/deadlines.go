@@ -31,17 +31,18 @@ func (b *bench) deadlines(ctx context.Context) error {
 		Key:  doubledLater(uint64(b.deadlineRate * (4 * u).Seconds() / 4)),
 		Rate: b.deadlineRate, Warmup: set.wait, Duration: 2 * b.duration,
 	}
-	b.say("d: %v of load", load.Warmup+load.Duration)
+	b.sayf("d: %v of load", load.Warmup+load.Duration)
 	sent, err := load.Run(ctx)
 	if err := sentFault(sent, err); err != nil {
 		return err
 	}
+	ended := time.Now()
 	open, err := p.scrape(ctx)
 	if err != nil {
 		return err
 	}
 	lost := s.sink.Drain(ctx, sent, b.patience+set.wait)
-	b.addLateness(s.sink.Lateness(sent.Begun.Add(set.wait), sent.Begun.Add(set.wait+load.Duration)))
+	b.addLateness(s.sink.Lateness(sent.Begun, ended.Add(set.wait)), s.sink.Lateness(sent.Begun.Add(set.wait), ended))
 	d := delivery{}
 	d.add(&turn{sent: sent, counts: s.sink.Counts(), lost: lost})
 	b.addDelivery("d", &d)
@@ -68,27 +69,29 @@ func doubledLater(lag uint64) func(int, uint64) uint64 {
 // come: times are kept in whole milliseconds, at both ends of a deadline.
 const earlyBy = 2 * time.Millisecond
 
-func (b *bench) addLateness(late []time.Duration) {
+// addLateness reports on all batches that a deadline closed, sorted by their
+// lateness, and on those in the steady state.
+func (b *bench) addLateness(all, steady []time.Duration) {
 	early := 0
-	for early < len(late) && late[early] < -earlyBy {
+	for early < len(all) && all[early] < -earlyBy {
 		early++
 	}
-	b.report.bound("d", "lateness of deadlines, p99", Bound{Value: millis(quantile(late, 0.99)), Limit: ceilingLateness, Unit: "ms"})
+	b.report.bound("d", "lateness of deadlines, p99", Bound{Value: millis(quantile(steady, 0.99)), Limit: ceilingLateness, Unit: "ms"})
 	b.report.bound("d", "batches before their deadline", Bound{Value: float64(early), Unit: "batches"})
-	b.report.bound("d", "batches seen", Bound{Value: float64(len(late)), Limit: 1, Unit: "batch", AtLeast: true})
+	b.report.bound("d", "batches seen", Bound{Value: float64(len(steady)), Limit: 1, Unit: "batch", AtLeast: true})
 }
 
 // noteOwnLateness adds what sluice says itself.
 func (b *bench) noteOwnLateness(ctx context.Context, p *process, open metrics) error {
 	if n, ok := open.sum("sluice_groups"); ok {
-		b.report.note("d", "%.0f groups open at the end of the load", n)
+		b.report.notef("d", "%.0f groups open at the end of the load", n)
 	}
 	m, err := p.scrape(ctx)
 	if err != nil {
 		return err
 	}
 	if bound, ok := m.quantile("sluice_lateness_seconds", 0.99); ok {
-		b.report.note("d", "p99 at most %.2f of the bound by its own sluice_lateness_seconds", bound*1000/ceilingLateness)
+		b.report.notef("d", "p99 at most %.2f of the bound by its own sluice_lateness_seconds", bound*1000/ceilingLateness)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type Load struct {
 	Warmup   time.Duration                    // before the window that counts
 	Duration time.Duration                    // of the window; 0: until Events or ctx ends it
 	Events   uint64                           // stop after sending so many; 0: no such bound
+	Progress *atomic.Uint64                   // if not nil, counts the events accepted so far
 }
 
 // keysOf spreads events over so many keys, each of which belongs to one
@@ -49,12 +50,12 @@ func scatter(n uint64) uint64 {
 // Sent is what came of a load.
 type Sent struct {
 	Accepted  uint64          // events answered with a 2xx
-	InWindow  uint64          // of these, answered within the window
+	InWindow  uint64          // of these, begun within the window
 	Refused   uint64          // requests answered otherwise
 	Broken    uint64          // requests without an answer
 	Refusal   string          // the first refusal
 	Latencies []time.Duration // of the accepted requests in the window, sorted
-	Window    time.Duration
+	Window    time.Duration   // to the last answer that counts
 	Begun     time.Time
 
 	perPost uint64
@@ -126,13 +127,11 @@ type stream struct {
 }
 
 func (r *stream) sum(workers []*worker) *Sent {
-	s := &Sent{perPost: uint64(r.PerPost), Begun: r.begun, Window: r.Duration}
-	if r.Duration == 0 {
-		s.Window = time.Since(r.opens)
-	}
+	s := &Sent{perPost: uint64(r.PerPost), Begun: r.begun}
 	for _, w := range workers {
 		s.Accepted += uint64(len(w.firsts)) * s.perPost
 		s.InWindow += uint64(len(w.latencies)) * s.perPost
+		s.Window = max(s.Window, w.last.Sub(r.opens))
 		s.Refused += w.refused
 		s.Broken += w.broken
 		if s.Refusal == "" {
@@ -145,22 +144,23 @@ func (r *stream) sum(workers []*worker) *Sent {
 	return s
 }
 
-// next waits for the time of the next request. from is where its latency
-// counts from: its scheduled time when the connection was still busy then, or
-// a slow server would hide its own queue.
-func (r *stream) next(ctx context.Context) (from time.Time, ok bool) {
+// next waits for the time of a connection's n-th request, or reports that the
+// load is over. from is when the request begins; in an open loop that is its
+// scheduled time if the connection was still busy then, or a slow server would
+// hide its own queue. The first request is always sent, so that a busy machine
+// measures something.
+func (r *stream) next(ctx context.Context, n int) (from time.Time, ok bool) {
 	now := time.Now()
 	if r.Rate > 0 {
-		at := r.begun.Add(time.Duration(float64(r.ticks.Add(1)-1) * float64(r.PerPost) / r.Rate * float64(time.Second)))
-		if now.After(at) {
+		n = int(r.ticks.Add(1) - 1)
+		at := r.begun.Add(time.Duration(float64(n) * float64(r.PerPost) / r.Rate * float64(time.Second)))
+		if pause(ctx, at.Sub(now)); now.After(at) {
 			now = at
-		} else if !pause(ctx, at.Sub(now)) {
-			return now, false
 		} else {
 			now = time.Now()
 		}
 	}
-	over := ctx.Err() != nil || !r.closes.IsZero() && time.Now().After(r.closes)
+	over := ctx.Err() != nil || n > 0 && !r.closes.IsZero() && now.After(r.closes)
 	return now, !over
 }
 
@@ -173,6 +173,7 @@ type worker struct {
 
 	firsts    []uint64
 	latencies []time.Duration
+	last      time.Time // answer within the window
 	refused   uint64
 	broken    uint64
 	refusal   string
@@ -191,8 +192,8 @@ func newWorker(r *stream, number int) *worker {
 
 func (w *worker) run(ctx context.Context) {
 	defer w.conn.close()
-	for {
-		from, ok := w.next(ctx)
+	for n := 0; ; n++ {
+		from, ok := w.next(ctx, n)
 		if !ok {
 			return
 		}
@@ -230,14 +231,20 @@ func (w *worker) write(first uint64) {
 
 func (w *worker) accept(first uint64, from time.Time) {
 	w.firsts = append(w.firsts, first)
-	now := time.Now()
-	if !now.Before(w.opens) && (w.closes.IsZero() || !now.After(w.closes)) {
-		w.latencies = append(w.latencies, now.Sub(from))
+	if w.Progress != nil {
+		w.Progress.Add(uint64(w.PerPost))
+	}
+	if !from.Before(w.opens) {
+		w.last = time.Now()
+		w.latencies = append(w.latencies, w.last.Sub(from))
 	}
 }
 
-// pause waits, and reports whether it did so to the end.
+// pause waits, not at all if d is negative, and reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

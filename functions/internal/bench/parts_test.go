@@ -105,7 +105,7 @@ func TestSinkCounts(t *testing.T) {
 func TestSinkLateness(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_767_225_600, 0)
-	at := func(d time.Duration) time.Time { return start.Add(d) }
+	at := start.Add
 	batch := func(times ...time.Duration) []byte {
 		var lines []string
 		for i, d := range times {

@@ -67,10 +67,8 @@ func (p *process) ready(ctx context.Context) (time.Duration, error) {
 		if answers(ctx, client, p.url("/readyz")) {
 			return time.Since(p.begun), nil
 		}
-		select {
-		case <-p.ended:
+		if p.over() {
 			return 0, p.fault("ended before it was ready")
-		default:
 		}
 		if time.Since(p.begun) > readyTimeout {
 			return 0, p.fault("was not ready in time")
@@ -78,6 +76,16 @@ func (p *process) ready(ctx context.Context) (time.Duration, error) {
 		if !pause(ctx, time.Millisecond) {
 			return 0, ctx.Err()
 		}
+	}
+}
+
+// over reports whether the process has ended.
+func (p *process) over() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -80,7 +80,7 @@ func (b *bench) compare(ctx context.Context, scenario string, value func(*Sent) 
 	var all delivery
 	for round := range b.rounds {
 		for i, e := range entrants {
-			b.say("%s: round %d of %d: %s, %s", scenario, round+1, b.rounds, serverNames[e.server], e.what)
+			b.sayf("%s: round %d of %d: %s, %s", scenario, round+1, b.rounds, serverNames[e.server], e.what)
 			t, err := b.turn(ctx, e)
 			if err != nil {
 				return 0, err

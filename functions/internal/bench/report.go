@@ -55,7 +55,7 @@ func (r *Report) bound(scenario, what string, b Bound) {
 	r.add(Row{Scenario: scenario, What: what, Server: sluice, Bound: &b})
 }
 
-func (r *Report) note(scenario, format string, args ...any) {
+func (r *Report) notef(scenario, format string, args ...any) {
 	r.Notes = append(r.Notes, scenario+": "+fmt.Sprintf(format, args...))
 }
 

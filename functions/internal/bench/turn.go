@@ -106,7 +106,7 @@ func (b *bench) addDelivery(scenario string, d *delivery) {
 	b.report.bound(scenario, "accepted but not delivered", Bound{Value: float64(d.lost), Unit: "events"})
 	b.report.bound(scenario, "delivered wrongly", Bound{Value: float64(d.counts.wrong()), Unit: "events"})
 	c := d.counts
-	b.report.note(scenario, "%d events mixed, %d reordered, %d damaged, %d doubled (%d of them under another id); "+
+	b.report.notef(scenario, "%d events mixed, %d reordered, %d damaged, %d doubled (%d of them under another id); "+
 		"%.0f %% delivered by the end of the load, in batches of %.1f; %d requests refused, %d broken %s",
 		c.Mixed, c.Reordered, c.Damaged, c.Doubled, c.Strayed,
 		100*float64(d.during)/float64(max(1, d.accepted)), float64(c.Delivered)/float64(max(1, c.Batches)),
