@@ -1,0 +1,6 @@
+// Package deadlettertest is the conformance suite of [core.DeadLetterSink] and
+// [core.DeadLetterQueue]. Every adapter runs the very same cases.
+//
+// It asserts what the contract promises and no more: so a list may or may not
+// show a letter that is taken, and a lease may or may not outlive a crash.
+package deadlettertest
