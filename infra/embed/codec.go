@@ -1,0 +1,277 @@
+package embed
+
+import (
+	"encoding/binary"
+
+	"sluice/core"
+)
+
+// reader takes values off the front of a slice. After the first value that is
+// not there it is bad, and gives zeros.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) fail() { r.b, r.bad = nil, true }
+
+func (r *reader) uint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) int() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) millis() core.Millis { return core.Millis(r.int()) }
+
+// count is a number of things of which each takes at least a byte here.
+func (r *reader) count() int {
+	n := r.uint()
+	if n > uint64(len(r.b)) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) fixed32() uint32 {
+	raw := r.take(4)
+	if raw == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(raw)
+}
+
+func (r *reader) take(n int) []byte {
+	if n < 0 || n > len(r.b) {
+		r.fail()
+		return nil
+	}
+	raw := r.b[:n:n]
+	r.b = r.b[n:]
+	return raw
+}
+
+func (r *reader) bytes() []byte { return r.take(r.count()) }
+func (r *reader) str() string   { return string(r.bytes()) }
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendNumbers(b []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func appendFixed32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+
+func appendMillis(b []byte, m core.Millis) []byte { return binary.AppendVarint(b, int64(m)) }
+
+func appendGroup(b []byte, g *core.Group) []byte {
+	b = appendString(b, g.Life)
+	b = binary.AppendUvarint(b, g.Rev)
+	b = binary.AppendUvarint(b, g.Head)
+	b = binary.AppendUvarint(b, g.Tail)
+	b = binary.AppendVarint(b, g.HeadBytes)
+	b = binary.AppendVarint(b, g.TailBytes)
+	b = appendMillis(b, g.FirstAt)
+	b = appendMillis(b, g.LastAt)
+	b = appendMillis(b, g.CheckAt)
+	b = binary.AppendUvarint(b, g.Ceiling)
+	b = binary.AppendUvarint(b, uint64(len(g.Claims)))
+	for i := range g.Claims {
+		b = appendClaim(b, &g.Claims[i])
+	}
+	return b
+}
+
+func (r *reader) group() core.Group {
+	g := core.Group{
+		Life: r.str(), Rev: r.uint(),
+		Head: r.uint(), Tail: r.uint(), HeadBytes: r.int(), TailBytes: r.int(),
+		FirstAt: r.millis(), LastAt: r.millis(), CheckAt: r.millis(),
+		Ceiling: r.uint(),
+	}
+	for range r.count() {
+		g.Claims = append(g.Claims, r.claim())
+		if r.bad {
+			return core.Group{}
+		}
+	}
+	return g
+}
+
+func appendClaim(b []byte, c *core.Claim) []byte {
+	b = appendString(b, c.ID)
+	b = binary.AppendUvarint(b, c.From)
+	b = binary.AppendUvarint(b, c.To)
+	b = appendString(b, string(c.Done))
+	b = binary.AppendVarint(b, int64(c.Residue))
+	b = appendString(b, string(c.Reason))
+	b = binary.AppendVarint(b, int64(c.Attempt))
+	b = binary.AppendUvarint(b, c.Lease)
+	b = appendMillis(b, c.Due)
+	b = appendMillis(b, c.FirstErrorAt)
+	return appendString(b, c.Error)
+}
+
+func (r *reader) claim() core.Claim {
+	c := core.Claim{ID: r.str(), From: r.uint(), To: r.uint()}
+	if done := r.bytes(); len(done) > 0 {
+		c.Done = append(core.Bits(nil), done...)
+	}
+	c.Residue, c.Reason, c.Attempt = int(r.int()), core.Reason(r.str()), int(r.int())
+	c.Lease, c.Due, c.FirstErrorAt, c.Error = r.uint(), r.millis(), r.millis(), r.str()
+	return c
+}
+
+// filed is an item of a group as a record's meta lists it.
+type filed struct {
+	seq  uint64
+	len  uint32 // of its payload in the record
+	crc  uint32 // of that
+	at   core.Millis
+	cum  int64 // the group's payload bytes up to and including it
+	size int64 // its own
+}
+
+// appendFiled lists an item of g; seq is told by its distance from prev.
+func appendFiled(b []byte, g *core.Group, prev uint64, f *filed) []byte {
+	b = binary.AppendUvarint(b, f.seq-prev)
+	b = binary.AppendUvarint(b, uint64(f.len))
+	b = appendFixed32(b, f.crc)
+	b = binary.AppendVarint(b, int64(f.at-g.LastAt))
+	b = binary.AppendVarint(b, g.TailBytes-f.cum)
+	return binary.AppendVarint(b, f.size)
+}
+
+func (r *reader) filed(g *core.Group, prev uint64) filed {
+	return filed{
+		seq: prev + r.uint(), len: uint32(r.uint()), crc: r.fixed32(),
+		at: g.LastAt + r.millis(), cum: g.TailBytes - r.int(), size: r.int(),
+	}
+}
+
+// A part of a groups record: the group as it is then, so that no record needs
+// an earlier one to make sense, and a list of the items that the record holds.
+
+// appendPart begins a part, which n items follow.
+func appendPart(b []byte, gr *group, g *core.Group, n int) []byte {
+	b = appendString(b, gr.buf.name)
+	b = appendString(b, gr.key)
+	b = appendGroup(b, g)
+	return appendNumbers(b, uint64(n))
+}
+
+// part is a part of a groups record as it is read back.
+type part struct {
+	ref   core.Ref
+	group core.Group
+	items []filed
+}
+
+func (r *reader) part() part {
+	p := part{ref: core.Ref{Buffer: r.str(), Key: r.str()}, group: r.group()}
+	prev := uint64(0)
+	for range r.count() {
+		f := r.filed(&p.group, prev)
+		if r.bad {
+			return part{}
+		}
+		p.items = append(p.items, f)
+		prev = f.seq
+	}
+	return p
+}
+
+// appendEvent makes an item's payload: the lengths, the texts, the body.
+func appendEvent(b []byte, e *core.Event) []byte {
+	b = appendMillis(b, e.ReceivedAt)
+	b = binary.AppendUvarint(b, uint64(len(e.ID)))
+	b = binary.AppendUvarint(b, uint64(len(e.Source)))
+	b = binary.AppendUvarint(b, uint64(len(e.ContentType)))
+	b = binary.AppendUvarint(b, uint64(len(e.Headers)))
+	for i := range e.Headers {
+		b = binary.AppendUvarint(b, uint64(len(e.Headers[i].Name)))
+		b = binary.AppendUvarint(b, uint64(len(e.Headers[i].Value)))
+	}
+	b = append(append(append(b, e.ID...), e.Source...), e.ContentType...)
+	for i := range e.Headers {
+		b = append(append(b, e.Headers[i].Name...), e.Headers[i].Value...)
+	}
+	return append(b, e.Body...)
+}
+
+// event takes an item's payload, which is all that is left. The texts share
+// one string, and the body shares the reader's bytes.
+func (r *reader) event() core.Event {
+	e := core.Event{ReceivedAt: r.millis()}
+	id, source, contentType := r.count(), r.count(), r.count()
+	lengths := make([]int, 0, 16)
+	total := id + source + contentType
+	for range 2 * r.count() {
+		n := r.count()
+		lengths = append(lengths, n)
+		total += n
+		if r.bad {
+			return core.Event{}
+		}
+	}
+	text := string(r.take(total))
+	if r.bad {
+		return core.Event{}
+	}
+	next := func(n int) (s string) {
+		s, text = text[:n], text[n:]
+		return s
+	}
+	e.ID, e.Source, e.ContentType = next(id), next(source), next(contentType)
+	if len(lengths) > 0 {
+		e.Headers = make([]core.Header, len(lengths)/2)
+	}
+	for i := range e.Headers {
+		e.Headers[i] = core.Header{Name: next(lengths[2*i]), Value: next(lengths[2*i+1])}
+	}
+	e.Body = r.take(len(r.b))
+	return e
+}
+
+// appendLetter makes a dead letter's payload.
+func appendLetter(b []byte, d *core.DeadLetter) []byte {
+	for _, s := range []string{d.ID, d.Batch, d.Buffer, d.Group, d.Destination, d.Reason, d.Answer, d.LastError} {
+		b = appendString(b, s)
+	}
+	b = binary.AppendVarint(b, int64(d.Status))
+	b = binary.AppendVarint(b, int64(d.Attempts))
+	b = appendMillis(b, d.FirstErrorAt)
+	b = appendMillis(b, d.LastErrorAt)
+	b = binary.AppendUvarint(b, d.Item.Seq)
+	return appendEvent(b, &d.Item.Event)
+}
+
+func (r *reader) letter() core.DeadLetter {
+	d := core.DeadLetter{
+		ID: r.str(), Batch: r.str(), Buffer: r.str(), Group: r.str(), Destination: r.str(),
+		Reason: r.str(), Answer: r.str(), LastError: r.str(),
+		Status: int(r.int()), Attempts: int(r.int()), FirstErrorAt: r.millis(), LastErrorAt: r.millis(),
+	}
+	d.Item.Seq = r.uint()
+	d.Item.Event = r.event()
+	return d
+}

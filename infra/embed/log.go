@@ -1,0 +1,302 @@
+package embed
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"sluice/core"
+)
+
+// log is the segmented log: records go into the commit that fills, in the
+// order in which they were applied to memory, and one goroutine takes commit
+// after commit to the disk.
+type log struct {
+	mu    *sync.Mutex // the store's; guards all that follows but the constants
+	fs    FS
+	dir   string
+	sync  bool
+	size  int64 // of a segment
+	every int64 // bytes from one checkpoint to the next
+
+	segs   segments
+	cur    *segment
+	off    int64      // where in it the next record goes
+	spares []*segment // ready to be used, in order of generation
+	gens   uint32     // last generation given out
+
+	fill    *commit // takes records
+	busy    *commit // on its way to the disk, or nil
+	free    []byte  // a buffer to fill next
+	commits uint64  // number of the commit that fills
+	durable lsn     // everything before is on the disk
+	written int64   // bytes of records since the last checkpoint began
+	replay  lsn     // where a start reads from: the last checkpoint's place
+
+	rolled   bool // more than the first segment was used: spares are kept ready
+	starving bool // somebody waits for a spare
+	full     bool // the disk had no room for another segment
+	yielding bool // what room the disk has is for a checkpoint
+	failed   error
+
+	room   chan struct{} // closed when spares, full or failed change
+	wake   chan struct{} // the committer
+	spare  chan struct{} // the preparer
+	notice chan struct{} // the keeper, when a checkpoint is due or the disk is full
+}
+
+// A commit is what one fdatasync makes durable.
+type commit struct {
+	chunks []chunk
+	end    lsn // the log's end with it
+	done   chan struct{}
+	err    error // valid once done is closed
+}
+
+// chunk is a run of records in one segment.
+type chunk struct {
+	seg *segment
+	off int64
+	buf []byte
+}
+
+// keptBuffer is the largest commit buffer that is kept for the next commit.
+const keptBuffer = 4 << 20
+
+func newLog(mu *sync.Mutex, fs FS, dir string, o *Options) *log {
+	return &log{
+		mu: mu, fs: fs, dir: dir, sync: o.Sync, size: o.SegmentBytes, every: o.CheckpointBytes,
+		segs: segments{byGen: map[uint32]*segment{}},
+		fill: &commit{done: make(chan struct{})}, commits: 1,
+		room: make(chan struct{}), wake: make(chan struct{}, 1),
+		spare: make(chan struct{}, 1), notice: make(chan struct{}, 1),
+	}
+}
+
+// poke wakes the owner of a channel of one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// end is where the next record goes.
+func (l *log) end() lsn { return position(l.cur.gen, l.off) }
+
+// errWait says that there is no room yet: try again when l.room closes.
+var errWait = errors.New("wait for a segment")
+
+// reserve is how many spares appends must leave, so that claims, acks and
+// forward copies, which make room, still go through on a full disk.
+const reserve = 1
+
+// makeRoom makes the next record of size bytes fit into the current segment.
+func (l *log) makeRoom(size int, urgent bool) error {
+	last := int64(recordSize(16)) // of the record that ends a segment
+	if l.off+int64(size)+last <= l.cur.size {
+		return nil
+	}
+	if dataStart+int64(recordSize(16))+int64(size)+last > l.size {
+		return core.Errorf(core.TooLarge, "a request of %d bytes is more than the store takes at once, which is about %d; send fewer events at a time", size, l.size)
+	}
+	need := 1
+	if !urgent {
+		need += reserve
+	}
+	switch {
+	case len(l.spares) >= need:
+		l.roll()
+		return nil
+	case l.full:
+		poke(l.spare) // to see whether it still is
+		return &core.Error{Code: core.Full, Detail: "the disk is full", RetryAfter: time.Second}
+	}
+	l.starving = true
+	poke(l.spare)
+	return errWait
+}
+
+// start begins a log in a first segment, which is empty.
+func (l *log) start(seg *segment) {
+	l.segs.byGen[seg.gen] = seg
+	l.cur, l.off = seg, dataStart
+	l.durable, l.replay = l.end(), l.end()
+	l.add(kindBegin, appendNumbers(nil, 0), nil)
+}
+
+// roll goes on in the next spare.
+func (l *log) roll() {
+	was, next := l.cur, l.spares[0]
+	if l.off+int64(recordSize(16)) <= l.cur.size {
+		l.add(kindEnd, appendNumbers(nil, uint64(next.gen)), nil)
+	}
+	l.spares = l.spares[1:]
+	l.segs.byGen[next.gen] = next
+	l.cur, l.off = next, dataStart
+	l.rolled = true
+	l.add(kindBegin, appendNumbers(nil, uint64(was.gen)), nil)
+	l.diedAt(was)
+	poke(l.spare)
+}
+
+// diedAt notes that a segment which holds nothing can go from here on.
+func (l *log) diedAt(seg *segment) {
+	if seg.live == 0 {
+		seg.died = l.end()
+	}
+}
+
+// add puts a record, for which there is room, at the end of the log.
+func (l *log) add(k kind, meta, payload []byte) lsn {
+	size := recordSize(len(meta) + len(payload))
+	c := l.chunk()
+	n := len(c.buf)
+	c.buf = extend(c.buf, size)
+	b := c.buf[n:]
+	copy(b[headerLen:], meta)
+	tail := b[headerLen+len(meta):]
+	clear(tail[copy(tail, payload):])
+	at := l.end()
+	seal(b, k, size, len(meta), l.commits, at)
+	l.off += int64(size)
+	l.written += int64(size)
+	l.fill.end = l.end()
+	poke(l.wake)
+	return at
+}
+
+// chunk is the run of the filling commit that the next record belongs to.
+func (l *log) chunk() *chunk {
+	c := l.fill
+	if n := len(c.chunks); n > 0 && c.chunks[n-1].seg == l.cur {
+		return &c.chunks[n-1]
+	}
+	c.chunks = append(c.chunks, chunk{seg: l.cur, off: l.off, buf: l.free[:0]})
+	l.free = nil
+	return &c.chunks[len(c.chunks)-1]
+}
+
+func extend(b []byte, n int) []byte {
+	if len(b)+n <= cap(b) {
+		return b[:len(b)+n]
+	}
+	grown := make([]byte, len(b)+n, max(2*cap(b), len(b)+n, 64<<10))
+	copy(grown, b)
+	return grown
+}
+
+// covering is the commit that makes a place of the log durable, or nil when
+// it is.
+func (l *log) covering(at lsn) *commit {
+	switch {
+	case at < l.durable:
+		return nil
+	case l.busy != nil && at < l.busy.end:
+		return l.busy
+	}
+	return l.fill
+}
+
+// barrier is the commit after which everything applied so far is durable, or
+// nil when it is.
+func (l *log) barrier() *commit {
+	if l.end() <= l.durable {
+		return nil
+	}
+	return l.covering(l.end() - 1)
+}
+
+// wait waits until a commit is durable; nil is.
+func (c *commit) wait() error {
+	if c == nil {
+		return nil
+	}
+	<-c.done
+	return c.err
+}
+
+// commitLoop takes commits to the disk until stop is closed.
+func (l *log) commitLoop(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-l.wake:
+		}
+		l.mu.Lock()
+		c := l.fill
+		if len(c.chunks) == 0 || l.failed != nil {
+			l.mu.Unlock()
+			continue
+		}
+		l.busy, l.fill = c, &commit{done: make(chan struct{})}
+		l.commits++
+		l.mu.Unlock()
+
+		err := l.write(c)
+
+		l.mu.Lock()
+		l.busy = nil
+		if err != nil {
+			c.err = l.fail("write the log", err)
+		} else {
+			l.durable = c.end
+			if buf := c.chunks[0].buf; cap(buf) <= keptBuffer {
+				l.free = buf
+			}
+			if l.segs.deaths {
+				poke(l.spare)
+			}
+			if l.written >= l.every {
+				poke(l.notice)
+			}
+		}
+		l.mu.Unlock()
+		close(c.done)
+	}
+}
+
+// write puts a commit on the disk.
+func (l *log) write(c *commit) error {
+	for i := range c.chunks {
+		ch := &c.chunks[i]
+		if _, err := ch.seg.file.WriteAt(ch.buf, ch.off); err != nil {
+			return err
+		}
+	}
+	if !l.sync {
+		return nil
+	}
+	for i := range c.chunks {
+		if err := c.chunks[i].seg.file.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail ends the log for good: after a failed write or fsync nobody knows what
+// the disk holds, and asking again would not tell. What was answered for stays
+// as it is; the next start reads it.
+func (l *log) fail(doing string, err error) error {
+	if l.failed == nil {
+		l.failed = &core.Error{Code: core.Unavailable, Err: errors.Join(errors.New(doing), err),
+			Detail: "the store has failed, and accepts nothing until it is started again"}
+		l.fill.err = l.failed
+		close(l.fill.done)
+		l.changed()
+	}
+	return l.failed
+}
+
+// changed wakes those who wait for room.
+func (l *log) changed() {
+	close(l.room)
+	l.room = make(chan struct{})
+}
+
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
