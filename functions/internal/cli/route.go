@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"sluice/core"
+	"sluice/functions/internal/api"
+	"sluice/infra/config"
+)
+
+type routeCommand struct {
+	configFlag
+
+	Source string `arg:"" help:"The source."`
+	File   string `arg:"" help:"The event; standard input without it." optional:""`
+
+	ContentType string   `help:"The event's content type (default: what it looks like)." placeholder:"TYPE"`
+	Header      []string `help:"A header of the event; may be given again and again."    placeholder:"NAME=VALUE" sep:"none"`
+	JSON        bool     `help:"Print JSON."                                             name:"json"`
+}
+
+// Help shows examples.
+func (*routeCommand) Help() string {
+	return `The event goes the whole way that a posted one would, up to the store, which only looks on. Who may send to the source is not checked. Exits 1 when the event would be refused.
+
+Examples:
+
+    echo '{"customer_id": 7}' | sluice route demo
+    sluice route orders event.json --header webhook-id=evt_1 --config prod.yaml`
+}
+
+// AfterApply checks what the grammar cannot say.
+func (c *routeCommand) AfterApply() error {
+	for _, h := range c.Header {
+		if name, _, ok := strings.Cut(h, "="); !ok || name == "" {
+			return fmt.Errorf("--header %q: must be NAME=VALUE", h)
+		}
+	}
+	return checkName("source", c.Source)
+}
+
+// Run explains.
+func (c *routeCommand) Run(ctx context.Context, p *program) error {
+	cfg, err := config.Load(c.Config)
+	if err != nil {
+		return err
+	}
+	in, _, err := p.open(ctx, c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	body, err := readEvent(in)
+	if err != nil {
+		return err
+	}
+	e, err := c.explain(ctx, p, cfg, body)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = p.printJSON(e)
+	} else {
+		e.show(p)
+	}
+	if err == nil && e.Refused != nil {
+		return errFailed
+	}
+	return err
+}
+
+// explanation is what would become of an event.
+type explanation struct {
+	Source      string       `json:"source"`
+	ID          string       `json:"id"` // "": a new one would be made
+	ContentType string       `json:"contentType"`
+	Bytes       int64        `json:"bytes"`
+	Refused     *refused     `json:"refused"` // null: it would be accepted
+	Routes      []routedThen `json:"routes"`  // none, though accepted: it is unrouted
+}
+
+// refused is why an event would not be accepted.
+type refused struct {
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// routedThen is one buffer that would take the event, and what would happen
+// to it there. Byte sizes are in bytes, times in milliseconds.
+type routedThen struct {
+	Buffer      string        `json:"buffer"`
+	Group       string        `json:"group"`
+	GroupBy     string        `json:"groupBy"`
+	Ordered     bool          `json:"ordered"`
+	Conditions  conditions    `json:"conditions"`
+	Destination destinationTo `json:"destination"`
+}
+
+type conditions struct {
+	MaxItems           int   `json:"maxItems"`
+	MaxBytes           int64 `json:"maxBytes"`
+	IdleTimeoutMs      int64 `json:"idleTimeoutMs"`
+	MaxWaitFromFirstMs int64 `json:"maxWaitFromFirstMs"`
+}
+
+type destinationTo struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	To     string `json:"to,omitempty"` // its URL or path
+	Format string `json:"format"`
+}
+
+// onlooker is a store that takes nothing: it remembers what it was asked to take.
+type onlooker struct {
+	core.Store // no other method is called on an event's way in
+
+	parts []core.Part
+}
+
+// Append remembers the parts.
+func (s *onlooker) Append(_ context.Context, _ core.Millis, parts []core.Part) ([]core.Appended, error) {
+	s.parts = append(s.parts, parts...)
+	return make([]core.Appended, len(parts)), nil
+}
+
+// recorder is the way in, which also remembers what it was given.
+type recorder struct {
+	*core.Ingester
+
+	events []core.Event
+}
+
+// Ingest remembers the events as they came, without the ids that are made.
+func (r *recorder) Ingest(ctx context.Context, source string, events []core.Event) (core.Receipt, error) {
+	r.events = append(r.events, events...)
+	return r.Ingester.Ingest(ctx, source, events)
+}
+
+// explain posts the event to the API over a store that only looks on, so that
+// the answer is the very one that the event would get.
+func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config, body []byte) (*explanation, error) {
+	catalog, err := core.NewCatalog(openedUp(cfg))
+	if err != nil {
+		return nil, err
+	}
+	clock := core.ClockFunc(func() core.Millis { return core.At(p.now()) })
+	store := &onlooker{}
+	in := &recorder{Ingester: core.NewIngester(catalog, core.Ports{
+		Store: store, Clock: clock, IDs: core.IDsFunc(func() string { return newID }),
+	})}
+	handler, err := api.New(api.Backend{Catalog: catalog, Ingester: in}, api.Options{Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.request(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	answer := &answer{header: http.Header{}}
+	handler.ServeHTTP(answer, r)
+	e := &explanation{Source: c.Source, ContentType: r.Header.Get("Content-Type"), Bytes: int64(len(body)), Routes: []routedThen{}}
+	for i := range in.events {
+		e.ID, e.ContentType, e.Bytes = in.events[i].ID, in.events[i].ContentType, in.events[i].Size()
+	}
+	if answer.status != http.StatusAccepted {
+		e.Refused = answer.refused()
+		return e, nil
+	}
+	for i := range store.parts {
+		ref := store.parts[i].Ref
+		e.Routes = append(e.Routes, then(catalog.Buffer(ref.Buffer), ref.Key))
+	}
+	return e, nil
+}
+
+// newID stands for an id that would be made; a group key may show it.
+const newID = "<new id>"
+
+// request is the event as a client would post it.
+func (c *routeCommand) request(ctx context.Context, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/sources/"+c.Source, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.RemoteAddr = "127.0.0.1:1"
+	for _, h := range c.Header {
+		name, value, _ := strings.Cut(h, "=")
+		r.Header.Add(name, value)
+	}
+	switch {
+	case c.ContentType != "":
+		r.Header.Set("Content-Type", c.ContentType)
+	case r.Header.Get("Content-Type") == "":
+		r.Header.Set("Content-Type", guessType(body))
+	}
+	return r, nil
+}
+
+// openedUp is a configuration in which anybody may send, so that no secret is
+// needed to explain it.
+func openedUp(c *core.Config) *core.Config {
+	open := *c
+	open.Control = core.Control{}
+	open.Sources = make([]core.Source, len(c.Sources))
+	for i := range c.Sources {
+		open.Sources[i] = c.Sources[i]
+		open.Sources[i].Auth = &core.Auth{Open: true}
+	}
+	return &open
+}
+
+func then(s *core.Subscription, key string) routedThen {
+	b, d := s.Buffer, s.Destination
+	return routedThen{
+		Buffer: b.Name, Group: key, GroupBy: b.GroupBy, Ordered: b.Ordered,
+		Conditions: conditions{
+			MaxItems: b.Batch.MaxItems, MaxBytes: b.Batch.MaxBytes,
+			IdleTimeoutMs: b.Batch.IdleTimeout.Milliseconds(), MaxWaitFromFirstMs: b.Batch.MaxWait.Milliseconds(),
+		},
+		Destination: destinationTo{Name: d.Name, Type: d.Type, To: endpoint(d), Format: d.Format},
+	}
+}
+
+// endpoint is a destination's URL or path. A query may hold a secret.
+func endpoint(d *core.Destination) string {
+	if u, query, found := strings.Cut(d.URL, "?"); found && query != "" {
+		return u + "?…"
+	}
+	return d.URL + d.Path
+}
+
+// answer is what the API answers.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write implements [http.ResponseWriter].
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+func (a *answer) refused() *refused {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	if err := json.Unmarshal(a.body.Bytes(), &problem); err != nil {
+		problem.Detail = http.StatusText(a.status)
+	}
+	return &refused{Status: a.status, Detail: problem.Detail}
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"sluice/core"
+	"sluice/functions/internal/wire"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errFailed ends a command that has said itself what went wrong.
+var errFailed = errors.New("failed")
+
+// usageError is a command line that is wrong in a way the parser cannot see.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// program is one run of the command line and what it may touch.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+
+	now      func() time.Time
+	wait     func(context.Context, time.Duration) error
+	terminal func(any) bool // whether a reader or writer is a terminal
+	serve    func(context.Context, wire.ServeOptions) error
+	stored   func(ctx context.Context, dir string) ([]core.BufferStats, error) // what a data folder holds
+}
+
+// Run runs the command line args (without the program's name) and returns the
+// exit code. Ending ctx ends the command: serve in good order, the others at
+// once.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) string) int {
+	p := &program{
+		stdin: stdin, stdout: stdout, stderr: stderr, env: env,
+		now: time.Now, wait: wait, terminal: isTerminal,
+		serve: wire.Serve, stored: stored,
+	}
+	return p.run(ctx, args)
+}
+
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// isTerminal reports whether a reader or writer is a character device.
+func isTerminal(rw any) bool {
+	f, ok := rw.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (p *program) run(ctx context.Context, args []string) int {
+	helpTo, bare := p.stdout, len(args) == 0
+	if bare {
+		helpTo, args = p.stderr, []string{"--help"}
+	}
+	exited := false // by --help, which kong itself carries out
+	parser, err := kong.New(&commands{},
+		kong.Name("sluice"),
+		kong.Description(description),
+		kong.Writers(helpTo, p.stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+	)
+	if err != nil {
+		return p.report(err)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case exited && bare:
+		return exitUsage
+	case exited:
+		return exitOK
+	case err != nil:
+		return p.report(usagef("%v", err))
+	}
+	return p.report(command.Run())
+}
+
+// report says what went wrong, if anything, and returns the exit code.
+func (p *program) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, errFailed) {
+		return exitFailed
+	}
+	say := p.paint(p.stderr)
+	for line := range strings.Lines(message(err)) {
+		fmt.Fprintf(p.stderr, "%s %s\n", say.red("sluice:"), clean(strings.TrimSuffix(line, "\n")))
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintln(p.stderr, `Run "sluice --help" or "sluice <command> --help" for what there is.`)
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// message is an error as its reader should have it.
+func message(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	}
+	return err.Error()
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"sluice/core"
+	"sluice/functions/internal/wire"
+	"sluice/infra/config"
+)
+
+type serveCommand struct {
+	configFlag
+
+	Data      string        `default:"./data"         help:"Where events are kept; made when missing (default: ${default})."            placeholder:"DIR"`
+	Listen    string        `default:"127.0.0.1:8080" help:"Where to listen; port 0 picks a free one (default: ${default})."            placeholder:"ADDRESS"`
+	Grace     time.Duration `default:"10s"            help:"How long requests and sends may go on when it stops (default: ${default})." placeholder:"DURATION"`
+	LogLevel  string        `default:"info"           enum:"debug,info,warn,error"                                                      help:"What to log: debug, info, warn or error (default: ${default})."        placeholder:"LEVEL"`
+	LogFormat string        `default:"auto"           enum:"auto,text,json"                                                             help:"auto, text or json; auto is text on a terminal (default: ${default})." placeholder:"FORMAT"`
+}
+
+// Help shows examples.
+func (*serveCommand) Help() string {
+	return `SIGTERM and SIGINT stop it in good order; what is pending stays in the data folder, and keeps its deadlines for the next start. A second one ends it at once. SIGHUP makes it read the configuration again.
+
+Examples:
+
+    sluice serve
+    sluice serve --config prod.yaml --data /var/lib/sluice --listen :8080`
+}
+
+// AfterApply checks what the grammar cannot say.
+func (c *serveCommand) AfterApply() error {
+	if c.Grace < 0 {
+		return errors.New("--grace must not be negative")
+	}
+	return nil
+}
+
+// Run serves until ctx ends.
+func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	log, err := p.logger(c.LogLevel, c.LogFormat)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(c.Config)
+	if err != nil {
+		return err
+	}
+	reload, stop := hangups()
+	defer stop()
+	return p.serve(ctx, wire.ServeOptions{
+		Config: c.Config, Data: c.Data, Listen: c.Listen, Grace: c.Grace,
+		Stdout: p.stdout, Log: log, Reload: reload,
+		Ready: func(url string) { p.welcome(cfg, c.Data, url) },
+	})
+}
+
+// logger logs to stderr.
+func (p *program) logger(level, format string) (*slog.Logger, error) {
+	var o slog.HandlerOptions
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usagef("--log-level: %v", err)
+	}
+	o.Level = l
+	if format == "text" || format == "auto" && p.terminal(p.stderr) {
+		return slog.New(slog.NewTextHandler(p.stderr, &o)), nil
+	}
+	return slog.New(slog.NewJSONHandler(p.stderr, &o)), nil
+}
+
+// hangups turns each SIGHUP into a wish to reload; wishes that come while one
+// waits are one with it.
+func hangups() (reload <-chan struct{}, stop func()) {
+	signals, wishes := make(chan os.Signal, 1), make(chan struct{}, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done := make(chan struct{})
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() {
+		for {
+			select {
+			case <-signals:
+				select {
+				case wishes <- struct{}{}:
+				default:
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	return wishes, func() {
+		signal.Stop(signals)
+		close(done)
+		forwarding.Wait()
+	}
+}
+
+// welcome says what runs, and how to send it a first event. It keeps out of
+// the way of a destination that writes to stdout for another program.
+func (p *program) welcome(c *core.Config, data, url string) {
+	w := p.stdout
+	writes := func(d core.Destination) bool { return d.Type == core.TypeStdout }
+	if slices.ContainsFunc(c.Destinations, writes) && !p.terminal(w) {
+		w = p.stderr
+	}
+	fmt.Fprintf(w, "Sluice is listening on %s (data in %s)\n", p.paint(w).bold(url), clean(data))
+	if example := firstSend(c, url); example != "" {
+		fmt.Fprintf(w, "Try:  %s\n", example)
+	}
+}
+
+// firstSend is a command that sends an event to the first source that curl can
+// send to, or "": it can't sign.
+func firstSend(c *core.Config, url string) string {
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		auth := ""
+		switch {
+		case s.Type != core.TypeHTTP:
+			continue
+		case s.Auth == nil || s.Auth.Open:
+		case len(s.Auth.Bearer) > 0:
+			scheme, name, _ := s.Auth.Bearer[0].Split()
+			if scheme != "env" {
+				name = "TOKEN"
+			}
+			auth = fmt.Sprintf(` -H "authorization: Bearer $%s"`, name)
+		default:
+			continue
+		}
+		return fmt.Sprintf(`curl -d '{"customer_id": 7, "total": 12}' -H 'content-type: application/json'%s %s/v1/sources/%s`, auth, url, s.Name)
+	}
+	return ""
+}
