@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -127,16 +126,48 @@ func compiled(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// untyped is a YAML document as JSON has it.
+// untyped is a YAML document as JSON has it, every key a string.
 func untyped(data []byte) (any, bool) {
-	var v any
-	if err := yaml.Load(bytes.TrimPrefix(data, []byte("\ufeff")), &v); err != nil {
+	var doc yaml.Node
+	if err := yaml.Load(data, &doc); err != nil || len(doc.Content) != 1 {
 		return nil, false
 	}
-	text, err := json.Marshal(v)
+	value, ok := jsonValue(doc.Content[0])
+	if !ok {
+		return nil, false
+	}
+	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, false
 	}
-	out, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	return out, err == nil
+}
+
+func jsonValue(n *yaml.Node) (any, bool) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			value, ok := jsonValue(n.Content[i+1])
+			if !ok {
+				return nil, false
+			}
+			m[n.Content[i].Value] = value
+		}
+		return m, true
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			var ok bool
+			if list[i], ok = jsonValue(c); !ok {
+				return nil, false
+			}
+		}
+		return list, true
+	default:
+		var v any
+		err := n.Decode(&v)
+		return v, err == nil
+	}
 }
