@@ -33,7 +33,7 @@ func takesOddBodies(_ *testing.T, p *probe) {
 	d := p.open(patience)
 	b := batch("odd", "", " ", "\n\n", "null", "1e999", `{"a":1,"a":2}`, "{\r\n\"a\":\r\n[1]}\r\n",
 		"line\nline", "\ufeff{}", "\x00\xff", "\u2028", `"\ud800"`, strings.Repeat("[", 5_000)+strings.Repeat("]", 5_000),
-		strings.Repeat(" ", 1<<20), strings.Repeat("\xff", 100_000))
+		strings.Repeat(" ", 1<<18), strings.Repeat("\xff", 100_000))
 	p.deliver(&d, b)
 	p.arrived(&d, b)
 }
@@ -56,14 +56,14 @@ func takesInOrder(_ *testing.T, p *probe) {
 }
 
 func takesConcurrent(t *testing.T, p *probe) {
-	const senders, each = 16, 8
+	const senders, each = 16, 4
 	d := p.open(patience)
 	var sent []*core.Batch
 	var all sync.WaitGroup
 	for i := range senders {
 		mine := make([]*core.Batch, each)
 		for j := range mine {
-			mine[j] = numbered(fmt.Sprintf("b%02d-%d", i, j), 1+(i+j)%50)
+			mine[j] = numbered(fmt.Sprintf("b%02d-%d", i, j), 1+(i+j)%12)
 		}
 		sent = append(sent, mine...)
 		all.Go(func() {
