@@ -112,7 +112,7 @@ func TestHostile(t *testing.T) {
 		bomb += "a" + strconv.Itoa(i) + ": &a" + strconv.Itoa(i) + " [" + was + ", " + was + ", " + was + "]\n"
 	}
 	fill := func(unit string) string { return strings.Repeat(unit, MaxBytes/len(unit)) }
-	many := func(unit string) string { return strings.Repeat(unit, MaxBytes/16/len(unit)) }
+	many := func(unit string) string { return strings.Repeat(unit, MaxBytes/64/len(unit)) }
 	tests := []struct {
 		name, text, want string // the first fault holds want
 	}{
