@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"sluice/core"
+	"sluice/infra/config"
+	"sluice/infra/embed"
+)
+
+// ServeOptions says what to serve.
+type ServeOptions struct {
+	Config string          // path of the configuration
+	Data   string          // folder of the embedded store; created when missing
+	Listen string          // address, such as 127.0.0.1:8080; port 0: chosen by the system
+	Grace  time.Duration   // how long requests and sends under way may go on after ctx ends
+	Stdout io.Writer       // for destinations of type stdout; nil: the process's
+	Log    *slog.Logger    // never nil
+	Reload <-chan struct{} // makes it read the configuration again; may be nil
+	Ready  func(url string)
+}
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 2 * time.Minute // of a whole request
+	writeTimeout      = 6 * time.Minute // a replay may take four
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// Serve runs the whole system on one machine until ctx ends; then it stops
+// taking requests, lets what is under way end within the grace, and returns
+// nil. What is pending stays durable for the next start.
+func Serve(ctx context.Context, o ServeOptions) error {
+	if o.Stdout == nil {
+		o.Stdout = os.Stdout
+	}
+	c, err := load(&o)
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return core.Wrap(core.Unavailable, err, "cannot listen on %s", o.Listen)
+	}
+	defer func() { _ = listener.Close() }() // usually closed already, with its server
+	store, err := embed.Open(o.Data, embed.Options{
+		Sync:   c.Store.Sync,
+		OnLoss: func(l embed.Loss) { tellLoss(o.Log, l) },
+	})
+	if err != nil {
+		return err
+	}
+	report := store.Report()
+	tell(o.Log, &report)
+	n := newNode(store, &o, c.Store.Sync)
+	if err = n.start(c); err == nil {
+		err = n.serve(ctx, listener, &o)
+	} else {
+		n.stop(ctx)
+	}
+	return errors.Join(err, store.Close())
+}
+
+// load reads the configuration, and logs what works but hurts.
+func load(o *ServeOptions) (*core.Config, error) {
+	r, err := config.Read(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range r.Warnings {
+		o.Log.Warn("configuration: " + w.String())
+	}
+	return r.Config, r.Err()
+}
+
+// serve answers requests until ctx ends, then stops within the grace.
+func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error {
+	server := &http.Server{
+		Handler:           n,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	url := "http://" + l.Addr().String()
+	o.Log.Info("listening", "url", url, "data", o.Data)
+	if o.Ready != nil {
+		o.Ready(url)
+	}
+	err := n.wait(ctx, failed, o)
+
+	grace, cancel := context.WithTimeout(context.Background(), o.Grace)
+	defer cancel()
+	if e := server.Shutdown(grace); e != nil {
+		o.Log.Warn("requests were cut off at the end of the grace", "error", e)
+		_ = server.Close() // the listener is closed already
+	}
+	if err == nil {
+		<-failed // Serve has returned
+	}
+	n.stop(grace)
+	o.Log.Info("stopped")
+	return err
+}
+
+// wait reloads whenever it is asked to, until ctx or the server ends.
+func (n *node) wait(ctx context.Context, failed <-chan error, o *ServeOptions) error {
+	for {
+		select {
+		case <-ctx.Done():
+			o.Log.Info("stopping", "grace", o.Grace.String())
+			return nil
+		case err := <-failed:
+			return core.Wrap(core.Unavailable, err, "the listener failed")
+		case <-o.Reload:
+			n.reload(o)
+		}
+	}
+}
+
+// reload reads the configuration again; a bad one is reported and changes nothing.
+func (n *node) reload(o *ServeOptions) {
+	c, err := load(o)
+	if err == nil {
+		err = n.reconfigure(c, o.Grace)
+	}
+	if err != nil {
+		o.Log.Error("the configuration was not reloaded; the present one stays", "error", err)
+		return
+	}
+	o.Log.Info("configuration reloaded")
+	if c.Store.Sync != n.sync {
+		o.Log.Warn("store.sync takes effect at the next start")
+	}
+}

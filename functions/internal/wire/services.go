@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+
+	"sluice/core"
+	"sluice/functions/internal/api"
+)
+
+// services are the core on one configuration, with its way in and its ways out.
+type services struct {
+	catalog   *core.Catalog
+	checker   *core.Checker
+	deliverer *core.Deliverer
+	sweeper   *core.Sweeper
+	senders   *senders
+	handler   http.Handler
+}
+
+// parts is what services are built on.
+type parts struct {
+	ports   core.Ports // without senders
+	letters core.DeadLetterQueue
+	resolve resolver
+	stdout  io.Writer
+	metrics http.Handler
+	last    *api.LastAttempts
+	ready   func() error
+	log     *slog.Logger
+}
+
+// newServices builds services. It changes nothing outside them, and leaves
+// nothing open when it returns an error.
+func newServices(c *core.Config, p parts) (*services, error) {
+	catalog, err := core.NewCatalog(c)
+	if err != nil {
+		return nil, err
+	}
+	senders, err := newSenders(c, p.resolve, p.stdout, p.ports.Clock)
+	if err != nil {
+		return nil, err
+	}
+	ports := p.ports
+	ports.Sender = senders.sender
+	handler, err := api.New(api.Backend{
+		Catalog:     catalog,
+		Ingester:    core.NewIngester(catalog, ports),
+		Replayer:    core.NewReplayer(catalog, ports, p.letters),
+		Store:       ports.Store,
+		DeadLetters: p.letters,
+		Ready:       p.ready,
+		Attempts:    p.last,
+	}, api.Options{Resolve: p.resolve, Clock: ports.Clock, Metrics: p.metrics, Log: p.log})
+	if err != nil {
+		senders.close()
+		return nil, err
+	}
+	return &services{
+		catalog:   catalog,
+		checker:   core.NewChecker(catalog, ports),
+		deliverer: core.NewDeliverer(catalog, ports),
+		sweeper:   core.NewSweeper(catalog, ports),
+		senders:   senders,
+		handler:   handler,
+	}, nil
+}
