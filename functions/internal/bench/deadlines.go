@@ -36,7 +36,7 @@ func (b *bench) deadlines(ctx context.Context) error {
 	if err := sentFault(sent, err); err != nil {
 		return err
 	}
-	ended := time.Now()
+	ended, during := time.Now(), s.sink.Counts().Delivered
 	open, err := p.scrape(ctx)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b *bench) deadlines(ctx context.Context) error {
 	lost := s.sink.Drain(ctx, sent, b.patience+set.wait)
 	b.addLateness(s.sink.Lateness(sent.Begun, ended.Add(set.wait)), s.sink.Lateness(sent.Begun.Add(set.wait), ended))
 	d := delivery{}
-	d.add(&turn{sent: sent, counts: s.sink.Counts(), lost: lost})
+	d.add(&turn{sent: sent, counts: s.sink.Counts(), during: during, lost: lost})
 	b.addDelivery("d", &d)
 	return b.noteOwnLateness(ctx, p, open)
 }

@@ -77,7 +77,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\twhat\tserver\t÷ bare\tbound\tmeasured ÷ bound\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", row.Scenario, row.What, row.Server, ratio(row.ToBare), row.Bound.cells())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", row.Scenario, row.What, row.Server, row.ratio(), row.Bound.cells())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -96,10 +96,18 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
+// ratio is the row's ratio to the bare server, or "".
+func (r *Row) ratio() string {
+	if r.ToBare == 0 {
+		return ""
+	}
+	return ratio(r.ToBare)
+}
+
 func ratio(x float64) string {
 	switch {
-	case x == 0:
-		return ""
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
 	case x >= 10:
 		return fmt.Sprintf("%.1f", x)
 	default:
@@ -120,7 +128,7 @@ func (b *Bound) cells() string {
 	if b.Met() {
 		verdict = "met"
 	}
-	share := fmt.Sprintf("%.2f", b.Value/b.Limit)
+	share := ratio(b.Value / b.Limit)
 	if b.Limit == 0 {
 		share = fmt.Sprintf("%.0f", b.Value)
 	}
