@@ -173,6 +173,7 @@ func TestAnswerIsCut(t *testing.T) {
 		{"short", "no such customer", "no such customer"},
 		{"long", strings.Repeat("x", 5_000), strings.Repeat("x", core.MaxAnswer)},
 		{"a torn character", strings.Repeat("x", core.MaxAnswer-1) + "äx", strings.Repeat("x", core.MaxAnswer-1)},
+		{"a torn emoji", strings.Repeat("x", core.MaxAnswer-2) + "😀x", strings.Repeat("x", core.MaxAnswer-2)},
 		{"exactly as long", strings.Repeat("ä", core.MaxAnswer/2), strings.Repeat("ä", core.MaxAnswer/2)},
 		{"not UTF-8", "a\xff\xfeb", "a\uFFFDb"},
 		{"replacements over the end", strings.Repeat("x\xff", core.MaxAnswer), strings.Repeat("x\uFFFD", core.MaxAnswer/4)},

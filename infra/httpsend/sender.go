@@ -28,7 +28,6 @@ const (
 	pingAfter      = 15 * time.Second // HTTP/2: finds dead connections that many sends share
 	pingTimeout    = 5 * time.Second
 	maxHeaderBytes = 64 << 10
-	writeBuffer    = 64 << 10 // most batches leave in one system call
 )
 
 // Sender sends to one endpoint. It is safe for concurrent use.
@@ -96,7 +95,6 @@ func newTransport(o Options) *http.Transport {
 		MaxIdleConnsPerHost:    max(o.Concurrency, 1),
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		WriteBufferSize:        writeBuffer,
 		DisableCompression:     true, // an answer is read up to a bound, not unpacked
 	}
 }
