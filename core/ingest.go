@@ -39,7 +39,11 @@ func (e *EventError) Unwrap() error { return e.Err }
 // Invalid and TooLarge: an event is refused, as an [EventError]; Full and
 // Unavailable: try later.
 func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (Receipt, error) {
-	r, err := in.ingest(ctx, source, events)
+	route := in.catalog.Route(source)
+	if route == nil {
+		return Receipt{}, Errorf(NotFound, "there is no source %q", source)
+	}
+	r, err := in.ingest(ctx, route, events)
 	if err != nil {
 		in.ports.Observer.events(source, EventsRefused, len(events))
 		return Receipt{}, err
@@ -49,11 +53,7 @@ func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (
 	return r, nil
 }
 
-func (in *Ingester) ingest(ctx context.Context, source string, events []Event) (Receipt, error) {
-	route := in.catalog.Route(source)
-	if route == nil {
-		return Receipt{}, Errorf(NotFound, "there is no source %q", source)
-	}
+func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (Receipt, error) {
 	now := in.ports.Clock.Now()
 	ids := make([]string, len(events))
 	for i := range events {
