@@ -84,7 +84,7 @@ func (v *validation) headers(path string, headers []ConfigHeader) {
 		switch {
 		case !headerName.MatchString(h.Name):
 			v.add(at, "is not a header's name", "use letters, digits and -")
-		case ownHeader(name):
+		case OwnHeader(name):
 			v.add(at, "is a header that Sluice sets itself", "remove it")
 		case seen[name]:
 			v.add(at, "is there twice", "give each header once; case does not matter")
@@ -96,15 +96,15 @@ func (v *validation) headers(path string, headers []ConfigHeader) {
 	}
 }
 
-// ownHeader reports whether a header (in lower case) belongs to the transport
-// or to the delivery protocol.
-func ownHeader(name string) bool {
+// OwnHeader reports whether a configuration may not set a header, since it
+// says what the batch is or how the connection works. Case does not matter.
+func OwnHeader(name string) bool {
+	name = strings.ToLower(name)
 	switch name {
-	case "host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade",
-		"webhook-id", "webhook-timestamp", "webhook-signature":
+	case "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade":
 		return true
 	}
-	return strings.HasPrefix(name, "sluice-")
+	return strings.HasPrefix(name, "sluice-") || strings.HasPrefix(name, "webhook-") || strings.HasPrefix(name, "proxy-")
 }
 
 func (v *validation) retry(path string, r *RetryPolicy) {

@@ -8,13 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	"sluice/core/jsonbody"
 )
-
-// maxBrackets is how many opening brackets a body may hold to be validated by
-// recursion. It is also the nesting that encoding/json allows, so both ways
-// of validating agree.
-const maxBrackets = 10_000
 
 // appendValue appends a body as one JSON value without a line break.
 func appendValue(dst, body []byte) []byte {
@@ -35,7 +30,7 @@ func appendJSON(dst, body []byte) ([]byte, bool) {
 		return dst, false
 	}
 	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
-		if !validJSON(body) {
+		if !jsonbody.Valid(body) {
 			return dst, false
 		}
 		return append(dst, body...), true
@@ -45,16 +40,6 @@ func appendJSON(dst, body []byte) ([]byte, bool) {
 		return dst, false
 	}
 	return out.Bytes(), true
-}
-
-// validJSON is json.Valid, at more than twice its speed where that is safe:
-// gjson recurses without a limit, and ten megabytes of brackets would end the
-// process.
-func validJSON(body []byte) bool {
-	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > maxBrackets {
-		return json.Valid(body)
-	}
-	return gjson.ValidBytes(body)
 }
 
 // appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.

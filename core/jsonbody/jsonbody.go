@@ -3,20 +3,22 @@
 package jsonbody
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
 )
 
-// recursive bounds the payloads that are given to gjson's validator, which
-// recurses once a nesting level: at this size the deepest payload costs a few
-// megabytes of stack. The standard library's is slower and bounds its depth.
-const recursive = 64 << 10
+// maxBrackets is how many opening brackets a payload may hold to be validated
+// by recursion. It is also the nesting that encoding/json allows, so both ways
+// of validating agree.
+const maxBrackets = 10_000
 
-// Valid reports whether b is one JSON value. Nesting beyond 10,000 levels
-// counts as invalid when b is larger than 64 KB.
+// Valid reports whether b is one JSON value, nested at most 10,000 deep. It is
+// [json.Valid], at more than twice its speed where that is safe: gjson
+// recurses without a limit, and ten megabytes of brackets would end the process.
 func Valid(b []byte) bool {
-	if len(b) > recursive {
+	if len(b) > maxBrackets && bytes.Count(b, []byte{'['})+bytes.Count(b, []byte{'{'}) > maxBrackets {
 		return json.Valid(b)
 	}
 	return gjson.ValidBytes(b)

@@ -79,7 +79,7 @@ func baseHeaders(f format.Format, configured []core.Header) (http.Header, error)
 		switch {
 		case !validName(c.Name):
 			return nil, core.Errorf(core.Invalid, "headers: %q is no header name", c.Name)
-		case ownHeader(name):
+		case core.OwnHeader(name):
 			return nil, core.Errorf(core.Invalid, "headers: %s is set by Sluice; use another name", name)
 		case !validValue(c.Value):
 			return nil, core.Errorf(core.Invalid, "headers: the value of %s holds a line break or another control character", name)
@@ -94,16 +94,6 @@ func baseHeaders(f format.Format, configured []core.Header) (http.Header, error)
 		h["User-Agent"] = []string{"sluice"}
 	}
 	return h, nil
-}
-
-// ownHeader reports whether a configuration may not set the header, since it
-// says what the batch is or how the connection works.
-func ownHeader(name string) bool {
-	switch name {
-	case "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return true
-	}
-	return strings.HasPrefix(name, "Sluice-") || strings.HasPrefix(name, "Webhook-") || strings.HasPrefix(name, "Proxy-")
 }
 
 // validName reports whether s is a token of RFC 9110 section 5.6.2.

@@ -44,14 +44,13 @@ func (s *senders) open(d *core.Destination, resolve resolver, stdout io.Writer, 
 	}
 	switch d.Type {
 	case core.TypeStdout:
-		s.byName[d.Name] = filesend.NewWriter(stdout, f)
+		s.add(d.Name, filesend.NewWriter(stdout, f, filesend.Timeout(d.Timeout)))
 	case core.TypeFile:
-		file, err := filesend.NewFile(d.Path, f)
+		file, err := filesend.NewFile(d.Path, f, filesend.Timeout(d.Timeout))
 		if err != nil {
 			return err
 		}
-		s.byName[d.Name] = file
-		s.closes = append(s.closes, func() { _ = file.Close() }) // each batch was synced before it was answered
+		s.add(d.Name, file)
 	default:
 		h, err := newHTTPSender(d, f, resolve, clock)
 		if err != nil {
@@ -61,6 +60,11 @@ func (s *senders) open(d *core.Destination, resolve resolver, stdout io.Writer, 
 		s.closes = append(s.closes, h.Close)
 	}
 	return nil
+}
+
+func (s *senders) add(name string, f *filesend.Sender) {
+	s.byName[name] = f
+	s.closes = append(s.closes, func() { _ = f.Close() }) // each batch was written before it was answered
 }
 
 func newHTTPSender(d *core.Destination, f format.Format, resolve resolver, clock core.Clock) (*httpsend.Sender, error) {
