@@ -31,7 +31,9 @@ func FuzzReader(f *testing.F) {
 }
 
 // nested is more levels than both ways of validating are sure to allow.
-func nested(body []byte) bool { return bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > 9000 }
+func nested(body []byte) bool {
+	return bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > 9000
+}
 
 func checkArray(t *testing.T, body []byte, most int) {
 	t.Helper()

@@ -147,10 +147,10 @@ func (h *handler) inflated(src io.Reader, length int64, l limit) ([]byte, error)
 		body, err = read(zr, -1, l)
 	}
 	switch {
+	case wire.N == 0: // whatever came of it: the stream was cut here
+		return nil, l.exceeded()
 	case err == nil || core.CodeOf(err) == core.TooLarge:
 		return body, err
-	case wire.N == 0:
-		return nil, l.exceeded()
 	}
 	return nil, core.Wrap(core.Invalid, err, "the body is not a whole gzip stream, as its content encoding says")
 }

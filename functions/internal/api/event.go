@@ -39,7 +39,7 @@ var dropped = map[string]bool{
 // credentials are parts of the names of headers that carry secrets, which
 // must not travel on to destinations.
 var credentials = [...]string{
-	"authorization", "cookie", "password", "passwd", "secret", "token", "credential", "session",
+	"authorization", "cookie", "password", "passwd", "secret", "token", "credential",
 	"api-key", "apikey", "api_key", "access-key", "accesskey", "access_key", "auth-key",
 }
 
