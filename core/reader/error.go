@@ -39,8 +39,8 @@ func at(unit string, n int, err error) error {
 	return err
 }
 
-// Check reports where a text stops being one JSON value. Nesting beyond
-// 10,000 levels may count as invalid; see [jsonbody.Valid].
+// Check returns an [Error] that says where a text stops being one JSON value,
+// nested at most 10,000 deep.
 func Check(text []byte) error {
 	if jsonbody.Valid(text) {
 		return nil
