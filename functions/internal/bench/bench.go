@@ -78,7 +78,7 @@ func measure(ctx context.Context, o *options, progress io.Writer) (*Report, erro
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left over is in the temporary folder
+	defer os.RemoveAll(dir)
 	b := &bench{options: o, dir: dir, progress: progress}
 	run := map[string]func(context.Context) error{
 		"a": b.single, "b": b.batches, "c": b.acks, "d": b.deadlines, "e": b.backlog, "f": b.start, "g": b.killed,

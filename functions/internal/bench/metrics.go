@@ -33,7 +33,7 @@ func (p *process) scrape(ctx context.Context) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("/metrics answers %d", resp.StatusCode)
 	}

@@ -40,7 +40,7 @@ func launch(ctx context.Context, name, addr, log, program string, args ...string
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close() //nolint:errcheck // the child has its own handle
+	defer out.Close()
 	p := &process{name: name, addr: addr, log: log, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // the programs to measure are the operator's choice
 	p.cmd.Stdout, p.cmd.Stderr = out, out

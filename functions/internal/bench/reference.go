@@ -26,7 +26,7 @@ func serveReference(ctx context.Context, kind, addr, file string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // what mattered was synced before it was answered
+		defer f.Close()
 		c := &committer{file: f, queue: make(chan commit, maxCommit)}
 		var wg sync.WaitGroup
 		wg.Go(func() { c.run(ctx) })
