@@ -259,10 +259,10 @@ func (g *Group) Recover(id string, p *Policy, now Millis) (Claim, error) {
 	return taken, nil
 }
 
-// held returns the claim that a settling names, if its lease is still that.
+// held returns the claim that a settling names, if it is held under that lease.
 func (g *Group) held(id string, lease uint64) (*Claim, error) {
 	c := g.Find(id)
-	if c == nil || c.Lease != lease {
+	if c == nil || !c.Held() || c.Lease != lease {
 		return nil, Errorf(Conflict, "the lease on claim %s has passed on", id)
 	}
 	return c, nil
@@ -343,16 +343,18 @@ func residueID(id string, was, n int) string {
 }
 
 // Check settles when to look at the group next, after a check that has found
-// nothing to deliver. It reports whether it changed CheckAt: the caller then
-// arms the timer.
+// nothing to deliver. It reports whether it moved CheckAt or repaired a time
+// that lay ahead: the caller then arms the timer.
 func (g *Group) Check(p *Policy, now Millis) bool {
 	was := g.CheckAt
 	rev := g.Rev
+	repaired := g.clampTo(p, now)
 	g.changed(p, now)
-	if g.CheckAt == was {
+	if g.CheckAt == was && !repaired {
 		g.Rev = rev
+		return false
 	}
-	return g.CheckAt != was
+	return true
 }
 
 // Nudge moves an overdue check on to at, so that what waits for a deliverer
@@ -393,14 +395,24 @@ func (g *Group) changed(p *Policy, now Millis) {
 }
 
 // clampTo repairs times that lie ahead because the clock was set back: nothing
-// waits longer than its own timeouts.
-func (g *Group) clampTo(p *Policy, now Millis) {
-	g.FirstAt = min(g.FirstAt, now)
-	g.LastAt = min(g.LastAt, now)
+// waits longer than its own timeouts. It reports whether there were any.
+func (g *Group) clampTo(p *Policy, now Millis) bool {
+	repaired := clamp(&g.FirstAt, now)
+	repaired = clamp(&g.LastAt, now) || repaired
 	latest := now.Add(max(p.Lease, p.MaxHold))
 	for i := range g.Claims {
-		g.Claims[i].Due = min(g.Claims[i].Due, latest)
+		repaired = clamp(&g.Claims[i].Due, latest) || repaired
 	}
+	return repaired
+}
+
+// clamp makes at no later than latest, and reports whether it was.
+func clamp(at *Millis, latest Millis) bool {
+	if *at <= latest {
+		return false
+	}
+	*at = latest
+	return true
 }
 
 // Cut is s, or its first n bytes without a torn character.
