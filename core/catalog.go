@@ -133,6 +133,7 @@ type view struct{ e *Event }
 func (v view) ID() string     { return v.e.ID }
 func (v view) Source() string { return v.e.Source }
 func (v view) Body() []byte   { return v.e.Body }
+func (v view) JSON() bool     { return v.e.JSON }
 
 func (v view) Header(name string) string {
 	for _, h := range v.e.Headers {

@@ -8,6 +8,7 @@ type Event struct {
 	Headers     []Header // names in lower case, in the order received
 	Body        []byte   // as received, byte for byte; may be empty
 	ReceivedAt  Millis
+	JSON        bool // the body was found to be one JSON value; false: it was not looked at
 }
 
 // Header is one header of an event.

@@ -78,8 +78,9 @@ func withNulls(v any) any {
 // lookup renders the field of a payload that a path leads to, one name at a
 // time as text/template does: a missing or null parent renders as nothing, any
 // other that has no fields is an error.
-func lookup(body []byte, path []string) (string, error) {
-	if len(body) == 0 || !jsonbody.Valid(body) {
+func lookup(in Input, path []string) (string, error) {
+	body := in.Body()
+	if len(body) == 0 || !in.JSON() && !jsonbody.Valid(body) {
 		return "", nil
 	}
 	// The payload is looked at in place; what is returned is a copy.

@@ -23,6 +23,7 @@ type Input interface {
 	ID() string
 	Source() string
 	Body() []byte
+	JSON() bool // the body is known to be one JSON value; false: it is to be seen
 	Header(name string) string
 	Headers() map[string]string
 }
@@ -116,7 +117,7 @@ func (p *part) render(in Input) (string, error) {
 	case "headers":
 		return in.Header(p.path[1]), nil
 	}
-	return lookup(in.Body(), p.path[1:])
+	return lookup(in, p.path[1:])
 }
 
 // plainParts takes a template apart that is no more than literals and fields.

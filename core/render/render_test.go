@@ -19,6 +19,7 @@ type input struct {
 func (in input) ID() string                 { return "evt1" }
 func (in input) Source() string             { return "orders" }
 func (in input) Body() []byte               { return []byte(in.body) }
+func (in input) JSON() bool                 { return false }
 func (in input) Header(name string) string  { return in.headers[name] }
 func (in input) Headers() map[string]string { return in.headers }
 
@@ -147,3 +148,4 @@ type fixed struct {
 }
 
 func (f fixed) Body() []byte { return f.b }
+func (f fixed) JSON() bool   { return true }

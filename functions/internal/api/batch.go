@@ -86,7 +86,7 @@ func (h *handler) events(header http.Header, form shape, elements []reader.Eleme
 	events := make([]core.Event, len(elements))
 	for i := range elements {
 		e := &events[i]
-		e.ContentType, e.Headers, e.Body = form.contentType, headers, elements[i].Body
+		e.ContentType, e.Headers, e.Body, e.JSON = form.contentType, headers, elements[i].Body, true
 		switch {
 		case ids != nil:
 			if err := checkID(ids[i], fmt.Sprintf("%s %d: the event's id", form.unit, elements[i].N)); err != nil {

@@ -22,7 +22,7 @@ func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) er
 		return err
 	}
 	e := core.Event{ContentType: first(r.Header, "Content-Type"), Body: body}
-	if e.ID, err = identify(r.Header, e.ContentType, body); err != nil {
+	if err := identify(&e, r.Header); err != nil {
 		return err
 	}
 	if e.Headers, _, err = headersOf(r.Header); err != nil {
@@ -43,23 +43,25 @@ func (h *handler) source(name string) (*source, error) {
 	return nil, core.Errorf(core.NotFound, "there is no source of this name")
 }
 
-// identify is the id of a single event, "" if it has none, after a check that
-// its body is what its content type says.
-func identify(h http.Header, contentType string, body []byte) (string, error) {
-	media := mediaType(contentType)
-	if media == cloudEvent {
-		id, err := reader.CloudEventID(body)
-		if err != nil {
-			return "", refused(err)
+// identify gives a single event its id, if it has one, after a check that its
+// body is what its content type says.
+func identify(e *core.Event, h http.Header) (err error) {
+	media := mediaType(e.ContentType)
+	switch {
+	case media == cloudEvent:
+		e.JSON = true
+		if e.ID, err = reader.CloudEventID(e.Body); err != nil {
+			return refused(err)
 		}
-		return id, checkID(id, "the event's id")
-	}
-	if isJSON(media) {
-		if err := reader.Check(body); err != nil {
-			return "", refused(err)
+		return checkID(e.ID, "the event's id")
+	case isJSON(media):
+		e.JSON = true
+		if err := reader.Check(e.Body); err != nil {
+			return refused(err)
 		}
 	}
-	return eventID(h)
+	e.ID, err = eventID(h)
+	return err
 }
 
 // refused is what is wrong with a body, as an error with a code.
