@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"sluice/core"
 )
@@ -56,6 +57,9 @@ type Options struct {
 	Log     *slog.Logger // nil: no logs
 	// MaxBatchBytes bounds the body of a batch after decoding; 0: 32 MiB.
 	MaxBatchBytes int64
+	// MaxBodyBytes bounds the memory of all bodies that are being taken in at
+	// a time; 0: 128 MiB. Each may need three times as much again on its way.
+	MaxBodyBytes int64
 }
 
 // handler is the API over one configuration. It does not change.
@@ -65,7 +69,8 @@ type handler struct {
 
 	sources   map[string]*source
 	control   gate
-	inflaters sync.Pool // of *gzip.Reader
+	inflaters sync.Pool    // of *gzip.Reader
+	memory    atomic.Int64 // left for bodies, in bytes
 }
 
 // source is a source with who may send to it.
@@ -85,7 +90,11 @@ func New(b Backend, o Options) (http.Handler, error) {
 	if o.MaxBatchBytes == 0 {
 		o.MaxBatchBytes = 32 * core.MiB
 	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = 128 * core.MiB
+	}
 	h := &handler{Backend: b, Options: o, sources: make(map[string]*source)}
+	h.memory.Store(o.MaxBodyBytes)
 	k := keyring{resolve: o.Resolve}
 	c := b.Catalog.Config()
 	h.control = k.control(&c.Control)

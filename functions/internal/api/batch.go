@@ -37,7 +37,9 @@ func (h *handler) ingestBatch(w http.ResponseWriter, r *http.Request, name strin
 	if !ok {
 		return core.Errorf(core.Unsupported, "the content type of a batch must be application/x-ndjson, application/json (an array) or application/cloudevents-batch+json")
 	}
-	body, err := h.receive(r, s, limit{h.MaxBatchBytes, "in one request; send fewer events at a time"})
+	m := ration{left: &h.memory}
+	defer m.giveBack()
+	body, err := h.receive(r, s, limit{h.MaxBatchBytes, "in one request; send fewer events at a time"}, &m)
 	if err != nil {
 		return err
 	}

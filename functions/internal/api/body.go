@@ -14,7 +14,7 @@ import (
 const (
 	// upfront bounds the memory that a request gets for a body it has only
 	// announced.
-	upfront = 1 << 20
+	upfront = 256 << 10
 	// wireSlack is by how much gzip may make what can't be compressed larger.
 	wireSlack = 64 << 10
 )
@@ -31,7 +31,7 @@ func (l limit) exceeded() error {
 
 // receive reads the body of a request to a source, and makes sure that the
 // source lets its sender in: before reading wherever the headers allow.
-func (h *handler) receive(r *http.Request, s *source, l limit) ([]byte, error) {
+func (h *handler) receive(r *http.Request, s *source, l limit, m *ration) ([]byte, error) {
 	signed := s.gate.signed(r.Header)
 	var err error
 	if signed {
@@ -42,7 +42,7 @@ func (h *handler) receive(r *http.Request, s *source, l limit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := h.payload(r, l)
+	body, err := h.payload(r, l, m)
 	if err == nil && signed {
 		err = s.gate.verify(r.Header, body)
 	}
@@ -51,7 +51,7 @@ func (h *handler) receive(r *http.Request, s *source, l limit) ([]byte, error) {
 
 // payload is a request's body, decoded. It never reads more than a byte
 // beyond the limit.
-func (h *handler) payload(r *http.Request, l limit) ([]byte, error) {
+func (h *handler) payload(r *http.Request, l limit, m *ration) ([]byte, error) {
 	zipped, err := gzipped(r.Header)
 	if err != nil {
 		return nil, err
@@ -64,12 +64,12 @@ func (h *handler) payload(r *http.Request, l limit) ([]byte, error) {
 		length = -1 // net/http's clients leave it at 0 when they don't know
 	}
 	if zipped {
-		return h.inflated(r.Body, length, l)
+		return h.inflated(r.Body, length, l, m)
 	}
 	if length > l.bytes {
 		return nil, l.exceeded()
 	}
-	body, err := read(r.Body, length, l)
+	body, err := read(r.Body, length, l, m)
 	if err != nil && core.CodeOf(err) == core.Internal {
 		err = core.Wrap(core.Invalid, err, "the body could not be read to its end")
 	}
@@ -95,7 +95,7 @@ func gzipped(h http.Header) (bool, error) {
 }
 
 // read reads a body of a length, -1 when that is not known.
-func read(src io.Reader, length int64, l limit) ([]byte, error) {
+func read(src io.Reader, length int64, l limit, m *ration) ([]byte, error) {
 	want := length // the body is whole with so many bytes, or too large
 	if length < 0 {
 		want = l.bytes + 1
@@ -104,10 +104,18 @@ func read(src io.Reader, length int64, l limit) ([]byte, error) {
 	if length < 0 {
 		room = 4 << 10
 	}
-	buf := make([]byte, 0, min(want, room))
+	room = min(want, room)
+	if err := m.take(room); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, room)
 	for int64(len(buf)) < want {
 		if len(buf) == cap(buf) {
-			more := make([]byte, len(buf), min(want, 2*int64(cap(buf))))
+			room = min(want, 2*int64(cap(buf)))
+			if err := m.take(room); err != nil {
+				return nil, err
+			}
+			more := make([]byte, len(buf), room)
 			copy(more, buf)
 			buf = more
 		}
@@ -131,7 +139,7 @@ func read(src io.Reader, length int64, l limit) ([]byte, error) {
 // inflated reads a compressed body. Both what is read and what it inflates to
 // are bounded, so neither a bomb nor endless empty blocks cost more than an
 // honest body.
-func (h *handler) inflated(src io.Reader, length int64, l limit) ([]byte, error) {
+func (h *handler) inflated(src io.Reader, length int64, l limit, m *ration) ([]byte, error) {
 	if length > l.bytes+wireSlack {
 		return nil, l.exceeded()
 	}
@@ -144,12 +152,12 @@ func (h *handler) inflated(src io.Reader, length int64, l limit) ([]byte, error)
 	err := zr.Reset(wire)
 	var body []byte
 	if err == nil {
-		body, err = read(zr, -1, l)
+		body, err = read(zr, -1, l, m)
 	}
 	switch {
 	case wire.N == 0: // whatever came of it: the stream was cut here
 		return nil, l.exceeded()
-	case err == nil || core.CodeOf(err) == core.TooLarge:
+	case err == nil || core.CodeOf(err) == core.TooLarge || core.CodeOf(err) == core.Unavailable:
 		return body, err
 	}
 	return nil, core.Wrap(core.Invalid, err, "the body is not a whole gzip stream, as its content encoding says")

@@ -17,7 +17,9 @@ func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) er
 	if err != nil {
 		return err
 	}
-	body, err := h.receive(r, s, s.limit)
+	m := ration{left: &h.memory}
+	defer m.giveBack()
+	body, err := h.receive(r, s, s.limit, &m)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,9 @@ const maxReplayBytes = 1 << 20
 
 // replay sends dead letters again.
 func (h *handler) replay(w http.ResponseWriter, r *http.Request, _ string) error {
-	body, err := h.payload(r, limit{maxReplayBytes, "that a replay takes; name fewer ids at a time"})
+	m := ration{left: &h.memory}
+	defer m.giveBack()
+	body, err := h.payload(r, limit{maxReplayBytes, "that a replay takes; name fewer ids at a time"}, &m)
 	if err != nil {
 		return err
 	}
