@@ -190,7 +190,7 @@ func TestClockJumps(t *testing.T) {
 			r.at(1 * s)
 			r.setBack.Store(int64(time.Hour))
 			r.at(20 * s)
-			require.Equal(t, 1, len(r.sends()), "sent by then")
+			require.Len(t, r.sends(), 1, "sent by then")
 			r.put("k")
 			r.at(40 * s)
 			require.Len(t, delivered(r), 2)

@@ -84,7 +84,7 @@ func lookup(in Input, path []string) (string, error) {
 		return "", nil
 	}
 	// The payload is looked at in place; what is returned is a copy.
-	v := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body)))
+	v := gjson.Parse(unsafe.String(unsafe.SliceData(body), len(body))) //nolint:gosec // body outlives v and is not written to
 	for _, name := range path {
 		switch {
 		case v.Type == gjson.Null:

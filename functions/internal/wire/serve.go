@@ -76,7 +76,7 @@ func load(o *ServeOptions) (*core.Config, error) {
 		return nil, err
 	}
 	for _, w := range r.Warnings {
-		o.Log.Warn("configuration: " + w.String())
+		o.Log.Warn("the configuration works but may hurt", "warning", w.String())
 	}
 	return r.Config, r.Err()
 }
