@@ -18,7 +18,7 @@ type DeadLetter struct {
 	Attempts     int
 	FirstErrorAt Millis
 	LastErrorAt  Millis
-	LastError    string
+	LastError    string // at most MaxAnswer bytes
 	Item         Item
 
 	Receipt string // an adapter's own handle on a taken letter; never shown
@@ -72,7 +72,7 @@ func (s *shipment) letters(items []Item, r *Response, reason string, now Millis)
 			ID:    fmt.Sprintf("%s/%d", s.claim.ID, items[i].Seq),
 			Batch: s.claim.ID, Buffer: s.ref.Buffer, Group: s.ref.Key, Destination: s.sub.Destination.Name,
 			Reason: reason, Status: r.Status, Answer: r.Answer, Attempts: s.claim.Attempt,
-			FirstErrorAt: first, LastErrorAt: now, LastError: cause(r), Item: items[i],
+			FirstErrorAt: first, LastErrorAt: now, LastError: Cut(cause(r), MaxAnswer), Item: items[i],
 		}
 	}
 	return letters

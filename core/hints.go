@@ -15,13 +15,28 @@ type Ports struct {
 	Observer    *Observer
 }
 
-// arm arms a check of a group. A hint that can't be armed is one that was
-// lost: the sweep finds the group.
-func (p *Ports) arm(ctx context.Context, ref Ref, life string, at Millis) {
-	if at == 0 {
-		return
+// armCheck arms the check of a group.
+func (p *Ports) armCheck(ctx context.Context, ref Ref, g *Group) {
+	if g.CheckAt != 0 {
+		p.arm(ctx, checkHint(ref, g))
 	}
-	err := p.Timer.Arm(context.WithoutCancel(ctx), Hint{Ref: ref, Life: life, At: at})
+}
+
+// armClaim arms the due time of one of a group's claims.
+func (p *Ports) armClaim(ctx context.Context, ref Ref, g *Group, c *Claim) {
+	p.arm(ctx, Hint{Ref: ref, Life: g.Life, At: c.Due})
+}
+
+// checkHint is the hint for a group's CheckAt. Only a transition that raises
+// Rev moves CheckAt once it is set, so Rev orders such hints.
+func checkHint(ref Ref, g *Group) Hint {
+	return Hint{Ref: ref, Life: g.Life, At: g.CheckAt, Check: g.Rev + 1}
+}
+
+// arm arms a hint. One that can't be armed is one that was lost: the sweep
+// finds the group.
+func (p *Ports) arm(ctx context.Context, h Hint) {
+	err := p.Timer.Arm(context.WithoutCancel(ctx), h)
 	p.Observer.failed("arm a check", err)
 }
 

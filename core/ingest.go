@@ -118,26 +118,46 @@ func (in *Ingester) parts(route *Route, events []Event) ([]Part, []*Subscription
 
 // append makes the parts durable, then sends the hints that they ask for.
 func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs []*Subscription) error {
+	if err := fit(parts); err != nil {
+		return err
+	}
 	for i := range parts {
-		p := &parts[i]
-		p.Life = in.ports.IDs.New()
-		if p.Size > 0 && int64(len(p.Events)) > p.Size {
-			return Errorf(TooLarge, "%d events for buffer %s, which holds at most %d (size); send fewer at a time", len(p.Events), p.Ref.Buffer, p.Size)
-		}
-		if limit := p.Policy.CapItems; limit > 0 && len(p.Events) > limit {
-			return Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), limit)
-		}
+		parts[i].Life = in.ports.IDs.New()
 	}
 	done, err := in.ports.Store.Append(ctx, now, parts)
 	if err != nil {
 		return err
 	}
 	for i, a := range done {
+		ref := parts[i].Ref
 		if a.Armed {
-			in.ports.arm(ctx, parts[i].Ref, a.Life, a.CheckAt)
+			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
 		}
 		if a.Reached {
-			in.ports.hand(ctx, subs[i].delivery(parts[i].Ref))
+			in.ports.hand(ctx, subs[i].delivery(ref))
+		}
+	}
+	return nil
+}
+
+// fit refuses a request that could never be stored, however long its sender
+// tries: more for a buffer or a group than it may hold.
+func fit(parts []Part) error {
+	var sizes map[string]int64
+	for i := range parts {
+		p := &parts[i]
+		if limit := p.Policy.CapItems; limit > 0 && len(p.Events) > limit {
+			return Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), limit)
+		}
+		if p.Size == 0 {
+			continue
+		}
+		if sizes == nil {
+			sizes = make(map[string]int64)
+		}
+		sizes[p.Ref.Buffer] += int64(len(p.Events))
+		if n := sizes[p.Ref.Buffer]; n > p.Size {
+			return Errorf(TooLarge, "more events for buffer %s than the %d that it holds at most (size); send fewer at a time", p.Ref.Buffer, p.Size)
 		}
 	}
 	return nil

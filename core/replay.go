@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -47,7 +48,7 @@ type ReplayReport struct {
 
 // Replay sends dead letters to their destination, in batches as they were,
 // once. Those that it takes are dead letters no more. Invalid: there is no
-// such destination or buffer.
+// such destination.
 func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, error) {
 	if q.To != "" && r.catalog.Destination(q.To) == nil {
 		return ReplayReport{}, Errorf(Invalid, "there is no destination %q to replay to", q.To)
@@ -95,18 +96,18 @@ func (r *replay) all(ctx context.Context) error {
 	return nil
 }
 
-// chunk sends letters batch by batch. A call that ends early gives the rest back.
+// chunk sends letters batch by batch, and gives back what it does not get to.
 func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
 	for len(letters) > 0 {
+		if ctx.Err() != nil || r.ports.Clock.Now() >= r.until {
+			return r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
+		}
 		n := 1
 		for n < len(letters) && letters[n].Batch == letters[0].Batch && letters[n].Destination == letters[0].Destination {
 			n++
 		}
-		if ctx.Err() != nil {
-			return r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
-		}
 		if err := r.batch(ctx, letters[:n]); err != nil {
-			return err
+			return errors.Join(err, r.letters.Settle(context.WithoutCancel(ctx), nil, letters[n:]))
 		}
 		letters = letters[n:]
 	}
@@ -142,15 +143,12 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 	for i := range letters {
 		b.Items[i] = letters[i].Item
 	}
-	begin := r.ports.Clock.Now()
-	var resp Response
-	var retry RetryPolicy
-	if sender, dest := r.ports.Sender(name), r.catalog.Destination(name); sender != nil && dest != nil {
-		resp, retry = sender.Send(ctx, &b), dest.Retry
-	} else {
-		resp.Err = Errorf(NotFound, "there is no destination %s any more", name)
+	dest := r.catalog.Destination(name)
+	if dest == nil {
+		return allBits(len(letters)) // it is not configured any more
 	}
-	outcome := Classify(&resp, retry.On)
+	begin := r.ports.Clock.Now()
+	resp, outcome := r.ports.send(ctx, dest, &b)
 	r.ports.Observer.attempt(&Attempt{
 		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: name,
 		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,

@@ -104,7 +104,13 @@ func (r *rig) start(c *core.Config) {
 	r.queue = queue.New(func(d string) int { return r.catalog.Destination(d).Concurrency })
 	r.configure(c, clock)
 	r.timer.Start(func(ctx context.Context, h core.Hint) { r.noError(r.checker.Check(ctx, h)) })
-	r.queue.Start(func(ctx context.Context, d core.Delivery) { r.noError(r.deliverer.Deliver(ctx, d)) })
+	r.queue.Start(func(ctx context.Context, d core.Delivery) {
+		more, err := r.deliverer.Deliver(ctx, d)
+		r.noError(err)
+		if more {
+			r.noError(r.queue.Hand(ctx, d))
+		}
+	})
 	_, err := r.sweeper.Resume(context.Background())
 	require.NoError(r.t, err)
 }

@@ -77,6 +77,10 @@ type Hint struct {
 	Ref  Ref
 	Life string
 	At   Millis
+	// Check orders the hints for the CheckAt of one life of a group: one
+	// with a greater number makes the earlier ones pointless. 0: the hint is
+	// for a claim, and stands for itself.
+	Check uint64
 }
 
 // NamedGroup is a group with its name.

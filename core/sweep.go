@@ -13,8 +13,6 @@ const (
 	// sweepNudge is how long a sweep leaves a group to the deliverer that it
 	// has handed it to.
 	sweepNudge = time.Minute
-	// sweepLimit is how many groups one sweep sees to.
-	sweepLimit = 10_000
 )
 
 // Sweeper finds what a lost hint, or a deliverer that died, has left behind.
@@ -28,66 +26,81 @@ type Sweeper struct {
 func NewSweeper(c *Catalog, p Ports) *Sweeper { return &Sweeper{catalog: c, ports: p} }
 
 // Sweep sees to every group that is overdue by a few seconds, and reports how
-// many it handed over. It is to be called every minute.
+// many it handed over. It is to be called every minute. It ends early when ctx
+// does, or when the store does not answer.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 	now := s.ports.Clock.Now()
-	hints, err := s.ports.Store.Due(ctx, now.Add(-sweepGrace), sweepLimit)
+	hints, err := s.ports.Store.Due(ctx, now.Add(-sweepGrace), 0)
 	if err != nil {
 		return 0, err
 	}
 	handed := 0
-	var errs []error
 	seen := make(map[Ref]bool, len(hints))
 	for _, h := range hints {
-		if seen[h.Ref] {
+		sub := s.catalog.Buffer(h.Ref.Buffer)
+		if sub == nil || seen[h.Ref] {
 			continue
 		}
+		if ctx.Err() != nil {
+			return handed, ctx.Err()
+		}
 		seen[h.Ref] = true
-		did, err := s.see(ctx, h, now)
+		did, err := s.see(ctx, sub, h.Ref)
+		if err != nil {
+			return handed, err
+		}
 		if did {
 			handed++
 		}
-		errs = append(errs, err)
 	}
-	return handed, errors.Join(errs...)
+	return handed, nil
 }
 
 // see hands an overdue group over, and moves its check on so that a backlog
-// is not queued again by every sweep.
-func (s *Sweeper) see(ctx context.Context, h Hint, now Millis) (bool, error) {
-	sub := s.catalog.Buffer(h.Ref.Buffer)
-	if sub == nil {
-		return false, nil
-	}
+// is not queued again by every sweep. Another that only lost its hint is armed
+// anew.
+func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, error) {
+	p, now := &sub.Policy, s.ports.Clock.Now()
 	wanted := false
-	g, err := s.ports.Store.Update(ctx, h.Ref, func(g *Group) error {
-		wanted = sub.wanted(g, now)
+	g, err := s.ports.Store.Update(ctx, ref, func(g *Group) error {
 		was := g.CheckAt
-		if wanted {
+		if wanted = g.Wanted(p, now); wanted {
 			g.Nudge(now.Add(sweepNudge))
-		} else {
-			g.Check(&sub.Policy, now)
 		}
-		if g.CheckAt == was {
+		if wanted && g.CheckAt == was || !wanted && !g.Check(p, now) {
 			return errUnchanged
 		}
 		return nil
 	})
 	switch {
 	case err == nil:
-		s.ports.arm(ctx, h.Ref, g.Life, g.CheckAt)
+		s.armAll(ctx, ref, &g)
 	case !errors.Is(err, errUnchanged):
 		return false, err
 	}
 	if !wanted {
 		return false, nil
 	}
-	return true, s.ports.Queue.Hand(ctx, sub.delivery(h.Ref))
+	return true, s.ports.Queue.Hand(ctx, sub.delivery(ref))
 }
 
-// Resume arms every deadline that the store holds. A process whose timers
-// end with it calls it once, before anything else; it reports how many.
-// A group that its settings, which may be new, make due earlier is checked then.
+// armAll arms a group's check and every claim that waits for its retry.
+func (s *Sweeper) armAll(ctx context.Context, ref Ref, g *Group) int {
+	n := 0
+	if g.CheckAt != 0 {
+		s.ports.armCheck(ctx, ref, g)
+		n++
+	}
+	for i := range g.Claims {
+		s.ports.armClaim(ctx, ref, g, &g.Claims[i])
+		n++
+	}
+	return n
+}
+
+// Resume arms every deadline that the store holds, and reports how many. A
+// process whose timers end with it calls it at its start, and whenever its
+// settings have changed: a group that is then due earlier is checked earlier.
 func (s *Sweeper) Resume(ctx context.Context) (int, error) {
 	hints, err := s.ports.Store.Due(ctx, maxMillis, 0)
 	if err != nil {
@@ -95,24 +108,22 @@ func (s *Sweeper) Resume(ctx context.Context) (int, error) {
 	}
 	now := s.ports.Clock.Now()
 	n := 0
+	seen := make(map[Ref]bool, len(hints))
 	for _, h := range hints {
 		sub := s.catalog.Buffer(h.Ref.Buffer)
-		if sub == nil {
+		if sub == nil || seen[h.Ref] {
 			continue
 		}
+		seen[h.Ref] = true
 		g, err := s.ports.Store.Group(ctx, h.Ref)
 		if err != nil {
 			return n, err
 		}
-		s.ports.arm(ctx, h.Ref, h.Life, h.At)
-		n++
-		v := Evaluate(&g, &sub.Policy, now)
-		if v.Due {
-			v.Next = now
+		next := g.Clone()
+		if next.Check(&sub.Policy, now) && next.CheckAt < g.CheckAt {
+			g.CheckAt = next.CheckAt
 		}
-		if v.Next < h.At && h.At == g.CheckAt {
-			s.ports.arm(ctx, h.Ref, h.Life, v.Next)
-		}
+		n += s.armAll(ctx, h.Ref, &g)
 	}
 	return n, nil
 }

@@ -12,8 +12,11 @@ func At(t time.Time) Millis { return Millis(t.UnixMilli()) }
 // Add is m moved by d, in whole milliseconds.
 func (m Millis) Add(d time.Duration) Millis { return m + Millis(d.Milliseconds()) }
 
-// Sub is the time from o to m.
-func (m Millis) Sub(o Millis) time.Duration { return time.Duration(m-o) * time.Millisecond }
+// Sub is the time from o to m, at most a century either way.
+func (m Millis) Sub(o Millis) time.Duration {
+	const century = Millis(100 * 365 * 24 * time.Hour / time.Millisecond)
+	return time.Duration(max(-century, min(century, m-o))) * time.Millisecond
+}
 
 // Time is m in UTC.
 func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)).UTC() }

@@ -16,11 +16,10 @@ func newLane() *lane {
 
 func (l *lane) waiting() int { return len(l.queued) }
 
-// push queues a delivery at the end of its buffer's line, and reports whether
-// it did not wait already.
-func (l *lane) push(d core.Delivery) bool {
+// push queues a delivery at the end of its buffer's line, unless it waits already.
+func (l *lane) push(d core.Delivery) {
 	if _, ok := l.queued[d.Ref]; ok {
-		return false
+		return
 	}
 	l.queued[d.Ref] = struct{}{}
 	b := l.buffers[d.Ref.Buffer]
@@ -30,7 +29,6 @@ func (l *lane) push(d core.Delivery) bool {
 		l.turns.push(d)
 	}
 	b.push(d)
-	return true
 }
 
 // pop takes the next delivery of the buffer whose turn it is.

@@ -46,26 +46,25 @@ func (q *Queue) Start(work func(context.Context, core.Delivery)) {
 	defer q.mu.Unlock()
 	q.work, q.started = work, true
 	for name, l := range q.lanes {
-		for range l.waiting() {
-			q.staff(name, l)
-		}
+		q.staff(name, l)
 	}
 }
 
-// Hand queues a delivery, unless one for the same group waits already.
-// Unavailable: the queue has stopped.
+// Hand queues a delivery, unless one for the same group waits already. Once
+// the queue has stopped it is dropped, like those that waited then.
 func (q *Queue) Hand(_ context.Context, d core.Delivery) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stopped {
-		return core.Errorf(core.Unavailable, "the queue has stopped")
+		return nil
 	}
 	l := q.lanes[d.Destination]
 	if l == nil {
 		l = newLane()
 		q.lanes[d.Destination] = l
 	}
-	if l.push(d) && q.started {
+	l.push(d)
+	if q.started {
 		q.staff(d.Destination, l)
 	}
 	return nil
@@ -95,9 +94,10 @@ func (q *Queue) Stop(ctx context.Context) error {
 	}
 }
 
-// staff adds a worker to a lane if there is room. q.mu is held.
+// staff adds a worker to a lane in which something waits, if there is room. A
+// worker that takes something does the same. q.mu is held.
 func (q *Queue) staff(destination string, l *lane) {
-	if l.workers < q.room(destination) {
+	if l.waiting() > 0 && l.workers < q.room(destination) {
 		l.workers++
 		q.workers.Go(func() { q.serve(destination, l) })
 	}
@@ -122,6 +122,7 @@ func (q *Queue) next(destination string, l *lane) (core.Delivery, bool) {
 	defer q.mu.Unlock()
 	if !q.stopped && l.workers <= q.room(destination) {
 		if d, ok := l.pop(); ok {
+			q.staff(destination, l)
 			return d, true
 		}
 	}

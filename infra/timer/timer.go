@@ -2,9 +2,13 @@
 // whatever the number of groups.
 //
 // A hint is kept by the time that is left when it is armed, on the monotonic
-// clock: setting the system clock neither delays nor hastens it. What it then
-// means is for the checker. Hints end with the process; the next one arms them
-// again from the store.
+// clock: setting the system clock neither delays nor hastens it (nor does time
+// pass while a host sleeps; the sweep makes up for that). What it then means is
+// for the checker. Hints end with the process; the next one arms them again
+// from the store.
+//
+// A group has at most one hint for its check: one that comes later in the
+// order of [core.Hint.Check] replaces the one before.
 package timer
 
 import (
@@ -25,11 +29,11 @@ type Timer struct {
 	start time.Time // zero of the entries' times
 
 	mu      sync.Mutex
-	entries entries
-	seq     uint64
+	heap    entries
+	byKey   map[key]*entry
 	stopped bool
 
-	wake   chan struct{} // an earlier entry was armed
+	wake   chan struct{} // the first entry has changed
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -37,7 +41,7 @@ type Timer struct {
 // New makes a timer that reads hints' times by a clock. It fires nothing
 // before Start.
 func New(clock core.Clock) *Timer {
-	return &Timer{clock: clock, start: time.Now(), wake: make(chan struct{}, 1)}
+	return &Timer{clock: clock, start: time.Now(), byKey: make(map[key]*entry), wake: make(chan struct{}, 1)}
 }
 
 // Start begins to fire hints, at most 64 at a time, in the order of their times.
@@ -48,18 +52,15 @@ func (t *Timer) Start(fire func(context.Context, core.Hint)) {
 }
 
 // Arm keeps a hint until its time; one whose time has passed fires at once.
-// Unavailable: the timer has stopped.
+// Once the timer has stopped it is dropped, like those that waited then.
 func (t *Timer) Arm(_ context.Context, h core.Hint) error {
 	left := h.At.Sub(t.clock.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		return core.Errorf(core.Unavailable, "the timer has stopped")
+		return nil
 	}
-	t.seq++
-	e := entry{at: time.Since(t.start) + max(0, left), seq: t.seq, hint: h}
-	heap.Push(&t.entries, e)
-	if t.entries[0].seq == e.seq {
+	if e := t.place(h, time.Since(t.start)+max(0, left)); e != nil && e.index == 0 {
 		select {
 		case t.wake <- struct{}{}:
 		default:
@@ -68,11 +69,29 @@ func (t *Timer) Arm(_ context.Context, h core.Hint) error {
 	return nil
 }
 
+// place puts a hint in its place of the heap, unless a later one is there.
+func (t *Timer) place(h core.Hint, at time.Duration) *entry {
+	k := keyOf(&h)
+	e := t.byKey[k]
+	switch {
+	case e == nil:
+		e = &entry{at: at, hint: h}
+		t.byKey[k] = e
+		heap.Push(&t.heap, e)
+	case e.hint.Life > h.Life || e.hint.Life == h.Life && e.hint.Check > h.Check:
+		return nil
+	default:
+		e.at, e.hint = at, h
+		heap.Fix(&t.heap, e.index)
+	}
+	return e
+}
+
 // Stop fires no more, and returns when what was being fired has ended.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	t.stopped = true
-	t.entries = nil
+	t.heap, t.byKey = nil, nil
 	t.mu.Unlock()
 	if t.cancel != nil {
 		t.cancel()
@@ -115,37 +134,13 @@ func (t *Timer) run(ctx context.Context, fire func(context.Context, core.Hint)) 
 func (t *Timer) pop() (core.Hint, time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.entries) == 0 {
+	if len(t.heap) == 0 {
 		return core.Hint{}, time.Hour, false
 	}
-	if wait := t.entries[0].at - time.Since(t.start); wait > 0 {
+	if wait := t.heap[0].at - time.Since(t.start); wait > 0 {
 		return core.Hint{}, wait, false
 	}
-	return heap.Pop(&t.entries).(entry).hint, 0, true
-}
-
-// entry is an armed hint. Equal times fire in the order armed.
-type entry struct {
-	at   time.Duration // since Timer.start
-	seq  uint64
-	hint core.Hint
-}
-
-type entries []entry
-
-func (e entries) Len() int { return len(e) }
-
-func (e entries) Less(i, j int) bool {
-	return e[i].at < e[j].at || (e[i].at == e[j].at && e[i].seq < e[j].seq)
-}
-
-func (e entries) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *entries) Push(x any)   { *e = append(*e, x.(entry)) }
-
-func (e *entries) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	old[len(old)-1] = entry{}
-	*e = old[:len(old)-1]
-	return last
+	e := heap.Pop(&t.heap).(*entry)
+	delete(t.byKey, keyOf(&e.hint))
+	return e.hint, 0, true
 }

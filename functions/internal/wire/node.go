@@ -108,7 +108,11 @@ func (n *node) check(ctx context.Context, h core.Hint) {
 }
 
 func (n *node) deliver(ctx context.Context, d core.Delivery) {
-	n.report("deliver", n.now.Load().deliverer.Deliver(ctx, d))
+	more, err := n.now.Load().deliverer.Deliver(ctx, d)
+	n.report("deliver", err)
+	if more {
+		n.report("deliver", n.queue.Hand(ctx, d))
+	}
 }
 
 func (n *node) sweep(ctx context.Context) {

@@ -1,0 +1,35 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// send sends one batch to a destination, and says what came of it.
+func (p *Ports) send(ctx context.Context, d *Destination, b *Batch) (Response, Outcome) {
+	r := p.call(ctx, d.Name, b)
+	outcome := Classify(&r, d.Retry.On)
+	switch {
+	case outcome == Interrupted && ctx.Err() == nil:
+		outcome = Retry // it was not this process that ended the send
+	case outcome == Partial:
+		if n := len(failedItems(b.Items, r.Failed)); n == 0 || n == len(b.Items) {
+			outcome = Retry // none was taken, or which is not clear: the batch stays as it is
+		}
+	}
+	return r, outcome
+}
+
+// call makes the call. A sender that panics has failed, and nothing else has.
+func (p *Ports) call(ctx context.Context, destination string, b *Batch) (r Response) {
+	defer func() {
+		if v := recover(); v != nil {
+			r = Response{Err: &Error{Code: Internal, Detail: "the sender failed", Err: fmt.Errorf("panic: %v", v)}}
+		}
+	}()
+	s := p.Sender(destination)
+	if s == nil {
+		return Response{Err: Errorf(Unavailable, "there is no sender for destination %s", destination)}
+	}
+	return s.Send(ctx, b)
+}
