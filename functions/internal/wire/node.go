@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sluice/core"
@@ -31,9 +30,19 @@ type node struct {
 	parts parts
 	log   *slog.Logger
 
-	now      atomic.Pointer[services]
+	mu       sync.RWMutex // held for writing while the services are replaced
+	now      *services
+	retiring sync.WaitGroup // old services whose work has not ended
 	sweeping sync.WaitGroup
 	endSweep context.CancelFunc
+}
+
+// use returns the present services, which stay open until done is called.
+func (n *node) use() (s *services, done func()) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	n.now.users.Add(1)
+	return n.now, n.now.users.Done
 }
 
 func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
@@ -72,7 +81,9 @@ func observing(o *core.Observer, last *api.LastAttempts) *core.Observer {
 
 // concurrency is how many sends to a destination may be under way.
 func (n *node) concurrency(destination string) int {
-	if d := n.now.Load().catalog.Destination(destination); d != nil {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if d := n.now.catalog.Destination(destination); d != nil {
 		return d.Concurrency
 	}
 	return 1 // it was removed, or renamed, while a delivery waited for it
@@ -84,15 +95,10 @@ func (n *node) start(c *core.Config) error {
 	if err != nil {
 		return err
 	}
-	n.now.Store(s)
+	n.now = s
 	n.timer.Start(n.check)
 	n.queue.Start(n.deliver)
-	return n.resume()
-}
-
-// resume arms every deadline that the store holds, by the present settings.
-func (n *node) resume() error {
-	armed, err := n.now.Load().sweeper.Resume(context.Background())
+	armed, err := s.sweeper.Resume(context.Background())
 	if err != nil {
 		return err
 	}
@@ -104,11 +110,15 @@ func (n *node) resume() error {
 }
 
 func (n *node) check(ctx context.Context, h core.Hint) {
-	n.report("check", n.now.Load().checker.Check(ctx, h))
+	s, done := n.use()
+	defer done()
+	n.report("check", s.checker.Check(ctx, h))
 }
 
 func (n *node) deliver(ctx context.Context, d core.Delivery) {
-	more, err := n.now.Load().deliverer.Deliver(ctx, d)
+	s, done := n.use()
+	defer done()
+	more, err := s.deliverer.Deliver(ctx, d)
 	n.report("deliver", err)
 	if more {
 		n.report("deliver", n.queue.Hand(ctx, d))
@@ -121,8 +131,10 @@ func (n *node) sweep(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			_, err := n.now.Load().sweeper.Sweep(ctx)
+			s, done := n.use()
+			_, err := s.sweeper.Sweep(ctx)
 			n.report("sweep", err)
+			done()
 		case <-ctx.Done():
 			return
 		}
@@ -138,21 +150,26 @@ func (n *node) report(op string, err error) {
 
 // reconfigure goes on with another configuration. When it returns an error,
 // nothing has changed.
-func (n *node) reconfigure(c *core.Config, grace time.Duration) error {
+func (n *node) reconfigure(c *core.Config) error {
 	s, err := newServices(c, n.parts)
 	if err != nil {
 		return err
 	}
-	old := n.now.Swap(s)
-	// what the old destinations are sending goes on; their idle connections need not
-	time.AfterFunc(grace, old.senders.close)
+	n.mu.Lock()
+	old := n.now
+	n.now = s
+	n.mu.Unlock()
+	n.retiring.Go(old.retire)
 	_, err = s.sweeper.Resume(context.Background())
-	return err
+	n.report("arm deadlines by the new configuration", err)
+	return nil
 }
 
 // ServeHTTP answers by the present configuration.
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n.now.Load().handler.ServeHTTP(w, r)
+	s, done := n.use()
+	defer done()
+	s.handler.ServeHTTP(w, r)
 }
 
 // stop ends all work. Sends under way may go on until ctx ends; what is
@@ -166,7 +183,12 @@ func (n *node) stop(ctx context.Context) {
 	if err := n.queue.Stop(ctx); err != nil {
 		n.log.Warn("sends were cut off at the end of the grace; they will be made again", "error", err)
 	}
-	if s := n.now.Load(); s != nil {
-		s.senders.close()
+}
+
+// close closes the destinations, after stop and once no request is under way.
+func (n *node) close() {
+	n.retiring.Wait()
+	if n.now != nil {
+		n.now.retire()
 	}
 }

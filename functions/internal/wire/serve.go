@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"sluice/core"
@@ -66,6 +67,7 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	} else {
 		n.stop(ctx)
 	}
+	n.close()
 	return errors.Join(err, store.Close())
 }
 
@@ -103,16 +105,23 @@ func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error
 
 	grace, cancel := context.WithTimeout(context.Background(), o.Grace)
 	defer cancel()
-	if e := server.Shutdown(grace); e != nil {
-		o.Log.Warn("requests were cut off at the end of the grace", "error", e)
-		_ = server.Close() // the listener is closed already
-	}
+	var ending sync.WaitGroup
+	ending.Go(func() { n.stop(grace) })
+	ending.Go(func() { shutDown(grace, server, o.Log) })
+	ending.Wait()
 	if err == nil {
 		<-failed // Serve has returned
 	}
-	n.stop(grace)
 	o.Log.Info("stopped")
 	return err
+}
+
+// shutDown lets the requests under way end, until ctx does.
+func shutDown(ctx context.Context, server *http.Server, log *slog.Logger) {
+	if err := server.Shutdown(ctx); err != nil {
+		log.Warn("requests were cut off at the end of the grace", "error", err)
+		_ = server.Close() // the listener is closed already
+	}
 }
 
 // wait reloads whenever it is asked to, until ctx or the server ends.
@@ -134,7 +143,7 @@ func (n *node) wait(ctx context.Context, failed <-chan error, o *ServeOptions) e
 func (n *node) reload(o *ServeOptions) {
 	c, err := load(o)
 	if err == nil {
-		err = n.reconfigure(c, o.Grace)
+		err = n.reconfigure(c)
 	}
 	if err != nil {
 		o.Log.Error("the configuration was not reloaded; the present one stays", "error", err)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"sluice/core"
 	"sluice/functions/internal/api"
@@ -17,6 +18,14 @@ type services struct {
 	sweeper   *core.Sweeper
 	senders   *senders
 	handler   http.Handler
+
+	users sync.WaitGroup // whoever works on them; see node.use
+}
+
+// retire closes the destinations when nobody works on the services any more.
+func (s *services) retire() {
+	s.users.Wait()
+	s.senders.close()
 }
 
 // parts is what services are built on.
