@@ -185,100 +185,6 @@ func TestOnlyTheHolderSettles(t *testing.T) {
 	conflicts(t, g.Ack(c.ID, g.Claims[0].Lease, p, noon), "ack of a claim that nobody holds")
 }
 
-func TestShrink(t *testing.T) {
-	t.Parallel()
-	bits := func(n ...int) core.Bits {
-		var b core.Bits
-		for _, i := range n {
-			b = b.With(i)
-		}
-		return b
-	}
-	for _, c := range []struct {
-		name     string
-		ordered  bool
-		failed   core.Bits
-		again    core.Bits // of the residue, by its own From; nil: none
-		left     []uint64
-		from, to uint64
-		id       string
-	}{
-		{"one of five", false, bits(1), nil, []uint64{2}, 2, 2, "life-1.2"},
-		{"first and last", false, bits(0, 4), nil, []uint64{1, 5}, 1, 5, "life-1.2"},
-		{"inner ones", false, bits(1, 3), nil, []uint64{2, 4}, 2, 4, "life-1.2"},
-		{"all", false, bits(0, 1, 2, 3, 4), nil, []uint64{1, 2, 3, 4, 5}, 1, 5, "life-1.2"},
-		{"more than there are", false, bits(4, 5, 17), nil, []uint64{5}, 5, 5, "life-1.2"},
-		{"twice", false, bits(1, 2, 4), bits(1, 3), []uint64{3, 5}, 3, 5, "life-1.3"},
-		{"twice, naming one that is settled", false, bits(1, 4), bits(1, 3), []uint64{5}, 5, 5, "life-1.3"},
-		{"ordered: from the first failed one on", true, bits(1), nil, []uint64{2, 3, 4, 5}, 2, 5, "life-1.2"},
-		{"ordered: the last", true, bits(4), nil, []uint64{5}, 5, 5, "life-1.2"},
-		{"ordered, twice", true, bits(1, 3), bits(2), []uint64{4, 5}, 4, 5, "life-1.3"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := evaluated()
-			p.Ordered = c.ordered
-			g := opened(t, p, 7)
-			held := claimed(t, g, p, 5, noon)
-			require.NoError(t, g.Shrink(held.ID, held.Lease, c.failed, noon+1000, "some failed", p, noon+100))
-			if c.again != nil {
-				var err error
-				held, err = g.Recover(g.Claims[0].ID, p, noon+1000)
-				require.NoError(t, err)
-				require.NoError(t, g.Shrink(held.ID, held.Lease, c.again, noon+2000, "some failed again", p, noon+1100))
-			}
-			require.Len(t, g.Claims, 1)
-			r := g.Claims[0]
-			var left []uint64
-			for seq := range uint64(7) {
-				if r.Has(seq) {
-					left = append(left, seq)
-				}
-				require.Equal(t, r.Has(seq) || seq > 5, g.Live(seq), "%d", seq)
-			}
-			require.Equal(t, c.left, left)
-			require.Equal(t, []uint64{c.from, c.to}, []uint64{r.From, r.To}, "no wider than what is left")
-			require.Equal(t, c.id, r.ID)
-			require.False(t, r.Held())
-			require.Equal(t, core.ReasonItems, r.Reason)
-			require.Equal(t, held.Attempt, r.Attempt, "the next send is the next attempt")
-			require.Greater(t, r.Lease, held.Lease)
-			require.Equal(t, noon+100, r.FirstErrorAt, "of the first batch")
-			conflicts(t, g.Ack(held.ID, held.Lease, p, noon), "settling the batch that was")
-		})
-	}
-}
-
-func TestShrinkToNothing(t *testing.T) {
-	t.Parallel()
-	p := evaluated()
-	g := opened(t, p, 3)
-	c := claimed(t, g, p, 3, noon)
-	for _, failed := range []core.Bits{nil, {0}, core.Bits(nil).With(3)} {
-		before := g.Clone()
-		err := g.Shrink(c.ID, c.Lease, failed, noon, "", p, noon)
-		require.Equal(t, core.Internal, core.CodeOf(err))
-		require.Error(t, err)
-		require.Equal(t, before, *g)
-	}
-}
-
-func TestResidueIDs(t *testing.T) {
-	t.Parallel()
-	p := evaluated()
-	g := opened(t, p, 1)
-	c := claimed(t, g, p, 1, noon)
-	now := noon
-	for n := 2; n < 130; n++ {
-		require.NoError(t, g.Shrink(c.ID, c.Lease, core.Bits{1}, now, "no", p, now))
-		require.Equal(t, fmt.Sprintf("life-1.%d", n), g.Claims[0].ID)
-		var err error
-		c, err = g.Recover(g.Claims[0].ID, p, now)
-		require.NoError(t, err)
-		require.Equal(t, n, c.Attempt, "attempts go on through partial successes")
-	}
-}
-
 func TestCheckParksAtTheClaim(t *testing.T) {
 	t.Parallel()
 	p := evaluated()
@@ -298,6 +204,45 @@ func TestCheckParksAtTheClaim(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Ack(again.ID, again.Lease, p, noon+9500))
 	require.Equal(t, noon+9500, g.CheckAt, "nobody blocks what is due: now")
+}
+
+// TestCheckOfAnExpiredClaim has the claim that blocks wait for a deliverer:
+// the next look is now, not in the past.
+func TestCheckOfAnExpiredClaim(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	p.Ordered = true
+	g := opened(t, p, 4)
+	c := claimed(t, g, p, 2, noon)
+	require.True(t, g.Check(p, c.Due+500))
+	require.Equal(t, c.Due+500, g.CheckAt)
+}
+
+// TestBecomesOrdered has two claims when its settings change: under the new
+// ones just one may be sent.
+func TestBecomesOrdered(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	p.Concurrency = 3
+	g := opened(t, p, 6)
+	first, second := claimed(t, g, p, 2, noon), claimed(t, g, p, 2, noon)
+	require.NoError(t, g.Release(first.ID, first.Lease, noon+1000, "no", p, noon))
+	p.Ordered = true
+	require.True(t, g.Blocked(p, noon+1000))
+	require.Nil(t, g.Expired(p, noon+1000), "the second is being sent")
+	_, err := g.Recover(first.ID, p, noon+1000)
+	conflicts(t, err, "a second one at a time")
+	require.NoError(t, g.Ack(second.ID, second.Lease, p, noon+1000))
+	require.Equal(t, first.ID, g.Expired(p, noon+1000).ID)
+}
+
+func TestReleaseCutsTheError(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	g := opened(t, p, 1)
+	c := claimed(t, g, p, 1, noon)
+	require.NoError(t, g.Release(c.ID, c.Lease, noon, strings.Repeat("x", core.MaxClaimError-1)+"é", p, noon))
+	require.Equal(t, strings.Repeat("x", core.MaxClaimError-1), g.Claims[0].Error)
 }
 
 func TestNudge(t *testing.T) {
@@ -330,35 +275,90 @@ func TestAbandon(t *testing.T) {
 }
 
 // TestClockSetBack has a group whose every time lies an hour ahead: its next
-// transition repairs them.
+// check repairs those that somebody waits for.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	p := evaluated()
 	p.Concurrency, p.MaxHold = 2, 2*time.Minute
 	g := opened(t, p, 9)
-	claimed(t, g, p, 3, noon)
+	held, waiting := claimed(t, g, p, 3, noon), claimed(t, g, p, 3, noon)
+	require.NoError(t, g.Release(waiting.ID, waiting.Lease, noon+1000, "no", p, noon))
 	now := noon - 3_600_000
 	require.True(t, g.Check(p, now))
 	require.Equal(t, now, g.FirstAt)
-	require.Equal(t, now, g.LastAt)
 	require.Equal(t, now+3000, g.CheckAt)
-	require.Equal(t, now+120_000, g.Claims[0].Due, "no lease is longer than a lease or a hold")
+	require.Equal(t, now+120_000, g.Find(waiting.ID).Due, "no wait is longer than the longest")
+	require.Equal(t, held.Due, g.Find(held.ID).Due, "a deliverer lives by its lease")
+	require.False(t, core.Evaluate(g, p, now+2999).Due)
+	require.True(t, core.Evaluate(g, p, now+10_000).Due, "at the latest, whatever LastAt says")
 }
 
 // TestCheckSaysWhatItRepairs has nothing pending, so CheckAt stays unset, but
-// a lease that lies an hour ahead after the clock was set back: unless the
+// a retry that lies an hour ahead after the clock was set back: unless the
 // caller hears of it, it drops the repair, and nobody looks for an hour.
 func TestCheckSaysWhatItRepairs(t *testing.T) {
 	t.Parallel()
 	p := evaluated()
 	p.MaxHold = time.Minute
 	g := opened(t, p, 3)
-	claimed(t, g, p, 3, noon)
+	c := claimed(t, g, p, 3, noon)
+	require.NoError(t, g.Release(c.ID, c.Lease, noon+1000, "no", p, noon))
 	rev := g.Rev
 	require.True(t, g.Check(p, noon-3_600_000))
 	require.Equal(t, noon-3_600_000+60_000, g.Claims[0].Due)
 	require.Greater(t, g.Rev, rev)
 	require.False(t, g.Check(p, noon-3_600_000), "there is no more to repair")
+}
+
+// TestPostpone has a claim given back unsent: its attempt is still to be made.
+func TestPostpone(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	g := opened(t, p, 3)
+	c := claimed(t, g, p, 3, noon)
+	require.NoError(t, g.Postpone(c.ID, c.Lease, noon+500, p, noon))
+	conflicts(t, g.Postpone(c.ID, c.Lease, noon+900, p, noon), "twice")
+	require.Zero(t, g.Claims[0].FirstErrorAt, "nothing has failed")
+	require.Nil(t, g.Expired(p, noon+499))
+	again, err := g.Recover(c.ID, p, noon+500)
+	require.NoError(t, err)
+	require.Equal(t, c.Attempt, again.Attempt)
+}
+
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	g := opened(t, p, 3)
+	c := claimed(t, g, p, 3, noon)
+	require.NoError(t, g.Renew(c.ID, c.Lease, p, noon+59_000))
+	_, err := g.Recover(c.ID, p, noon+118_999)
+	conflicts(t, err, "taking over a renewed lease")
+	require.NoError(t, g.Ack(c.ID, c.Lease, p, noon+118_999), "the lease is still the same one")
+	conflicts(t, g.Renew(c.ID, c.Lease, p, noon), "renewing what is settled")
+}
+
+// TestArrived has a claim that did not know when the next item arrived.
+func TestArrived(t *testing.T) {
+	t.Parallel()
+	p := evaluated()
+	p.MaxWait = 4 * time.Second
+	g := opened(t, p, 2)
+	_, err := g.Append(1, 10, "life", p, noon+2000)
+	require.NoError(t, err)
+	_, err = g.Claim(core.Taking{From: 1, To: 2, Through: 20, Items: 2, Reason: core.ReasonItems}, p, noon+2500)
+	require.NoError(t, err)
+	require.Equal(t, noon+4000, g.CheckAt, "as if the item had waited from the first one's arrival")
+	for what, arrived := range map[string]struct {
+		seq uint64
+		at  core.Millis
+	}{"an item that is not the first": {2, noon + 2000}, "an earlier time": {3, noon - 1}} {
+		before := g.Clone()
+		g.Arrived(arrived.seq, arrived.at, p, noon+2500)
+		require.Equal(t, before, *g, what)
+	}
+	g.Arrived(3, noon+2000, p, noon+2500)
+	require.Equal(t, noon+2000, g.FirstAt)
+	require.Equal(t, noon+5000, g.CheckAt, "idle since")
 }
 
 func TestClone(t *testing.T) {
@@ -367,10 +367,11 @@ func TestClone(t *testing.T) {
 	g := opened(t, p, 5)
 	c := claimed(t, g, p, 3, noon)
 	require.NoError(t, g.Shrink(c.ID, c.Lease, core.Bits{5}, noon, "no", p, noon))
-	a, b := g.Clone(), g.Clone()
+	before := fmt.Sprintf("%+v", *g)
+	a := g.Clone()
+	require.Equal(t, *g, a)
 	a.Claims[0].Done[0], a.Claims[0].ID = 0xff, "spoilt"
-	a.Claims = append(a.Claims, core.Claim{})
-	require.Equal(t, b, *g)
+	require.Equal(t, before, fmt.Sprintf("%+v", *g))
 }
 
 func TestCut(t *testing.T) {
