@@ -23,12 +23,15 @@ type payload struct {
 	at   core.Millis
 }
 
+// keptPayloads is the largest buffer of payloads that is kept for another call.
+const keptPayloads = 1 << 20
+
 var payloadPool = sync.Pool{New: func() any { return new(payloads) }}
 
 func newPayloads() *payloads { return payloadPool.Get().(*payloads) }
 
 func (p *payloads) free() {
-	if cap(p.buf) <= keptBuffer {
+	if cap(p.buf) <= keptPayloads {
 		p.buf, p.items = p.buf[:0], p.items[:0]
 		payloadPool.Put(p)
 	}
@@ -92,7 +95,7 @@ func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers 
 		*answers = append(*answers, a)
 		items = items[len(parts[i].Events):]
 	}
-	if err := s.log.makeRoom(recordSize(len(s.meta)+len(p.buf)), false); err != nil {
+	if err := s.log.makeRoom(recordSize(len(s.meta)+len(p.buf)), leaveForAppend); err != nil {
 		return err
 	}
 	at := s.log.add(kindGroups, s.meta, p.buf)

@@ -4,30 +4,38 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"sluice/core"
 )
 
 // A checkpoint is a file of blocks: length, checksum, then as many bytes. The
-// first says from where the log is to be read, the last that it is complete.
+// first says from where the log is to be read, and is written last; the last
+// says that it is complete. There are two files, which are written over in
+// turn: so the older one's room on the disk is there when the disk is full.
 const (
-	checkpointName   = "checkpoint"
+	checkpointPrefix = "checkpoint."
 	checkpointFormat = 1
 	blockHeader      = 8
 	blockTarget      = 64 << 10
+	firstBlock       = 64 // its size, header included
 	// stepItems is how many groups and items a walk visits before it lets go
 	// of the mutex: well under a millisecond's worth.
 	stepItems = 2048
 )
 
+// checkpointFile is the file of a checkpoint's number.
+func checkpointFile(dir string, number uint32) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%d", checkpointPrefix, number%2))
+}
+
 // The kinds of entries in blocks.
 const (
-	entryStart   = iota + 1
-	entryGroup   // a group with its first items
-	entryItems   // more items of the group before
-	entryLetter  // a dead letter
-	entryCounter // the last entry: numbers given out
+	entryGroup   = iota + 1 // a group with its first items
+	entryItems              // more items of the group before
+	entryLetter             // a dead letter
+	entryCounter            // the last entry: numbers given out
 )
 
 // checkpoint writes a checkpoint while the store works on. Each group in it is
@@ -78,41 +86,59 @@ func (s *Store) sacrifice() bool {
 	return errors.Join(spare.file.Close(), s.opts.FS.Remove(spare.name), s.opts.FS.SyncDir(s.dir)) == nil
 }
 
-// writeCheckpoint writes the file, and puts it in the place of the one before
-// once all that it says of the log is durable.
-func (s *Store) writeCheckpoint(from lsn) error {
-	name := filepath.Join(s.dir, checkpointName)
-	f, err := s.opts.FS.Create(name + tempSuffix)
+// writeCheckpoint writes the next checkpoint over the last but one. It counts
+// once its first block is there: when all the others are, and all that they say
+// of the log is durable.
+//
+// The one after it is due after at least four times its size: with very many
+// items waiting, checkpoints do not outweigh the log.
+func (s *Store) writeCheckpoint(from lsn) (err error) {
+	f, err := s.openCheckpoint(s.checkpoints + 1)
 	if err != nil {
 		return err
 	}
-	w := &blockWriter{f: f}
-	w.start(entryStart)
-	w.buf = appendNumbers(w.buf, checkpointFormat, uint64(from))
-	err = s.writeGroups(w)
-	if err == nil {
-		err = s.writeAllLetters(w)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	first := &blockWriter{f: f, number: s.checkpoints + 1}
+	if err := first.clear(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.writeCounters(w)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		s.opts.FS.Remove(name + tempSuffix) // gives the room back; a leftover is removed at the next start
+	w := &blockWriter{f: f, number: first.number, off: firstBlock}
+	if err := errors.Join(s.writeGroups(w), s.writeAllLetters(w), s.writeCounters(w)); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	c := s.log.barrier()
+	s.log.every = max(s.opts.CheckpointBytes, 4*w.off)
 	s.mu.Unlock()
-	if err := c.wait(); err != nil {
+	if err := errors.Join(c.wait(), f.Sync()); err != nil {
 		return err
 	}
-	if err := s.opts.FS.Rename(name+tempSuffix, name); err != nil {
+	first.buf = appendNumbers(make([]byte, blockHeader), checkpointFormat, uint64(first.number), uint64(from))
+	first.buf = append(first.buf, make([]byte, firstBlock-len(first.buf))...)
+	if err := first.flush(true); err != nil {
 		return err
 	}
-	return s.opts.FS.SyncDir(s.dir)
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	s.checkpoints++
+	return nil
+}
+
+// openCheckpoint opens the file of a checkpoint to write.
+func (s *Store) openCheckpoint(number uint32) (File, error) {
+	name := checkpointFile(s.dir, number)
+	f, err := s.opts.FS.Open(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = s.opts.FS.Create(name); err != nil {
+		return nil, err
+	}
+	if err := s.opts.FS.SyncDir(s.dir); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (s *Store) writeGroups(w *blockWriter) error {
@@ -194,9 +220,18 @@ func (s *Store) writeCounters(w *blockWriter) error {
 
 // blockWriter collects entries into blocks, and writes them one after the other.
 type blockWriter struct {
-	f   File
-	off int64
-	buf []byte // the block, with its header
+	f      File
+	number uint32 // of the checkpoint: a part of every checksum
+	off    int64
+	buf    []byte // the block, with its header
+}
+
+// clear takes the first block away, durably, before any other changes.
+func (w *blockWriter) clear() error {
+	if _, err := w.f.WriteAt(make([]byte, firstBlock), 0); err != nil {
+		return err
+	}
+	return w.f.Sync()
 }
 
 // start begins an entry.
@@ -213,116 +248,11 @@ func (w *blockWriter) flush(always bool) error {
 		return nil
 	}
 	binary.LittleEndian.PutUint32(w.buf, uint32(len(w.buf)-blockHeader))
-	binary.LittleEndian.PutUint32(w.buf[4:], checksum(w.buf[blockHeader:], lsn(w.off)))
+	binary.LittleEndian.PutUint32(w.buf[4:], checksum(w.buf[blockHeader:], position(w.number, w.off)))
 	if _, err := w.f.WriteAt(w.buf, w.off); err != nil {
 		return err
 	}
 	w.off += int64(len(w.buf))
 	w.buf = w.buf[:0]
 	return nil
-}
-
-var errBroken = errors.New("damaged")
-
-// loadCheckpoint reads a checkpoint into an index, and says from where the log
-// is to be read and which numbers were given out.
-func loadCheckpoint(f File, ix *index) (from lsn, gens uint32, commits uint64, err error) {
-	size, err := f.Size()
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	l := &loader{ix: ix}
-	var header [blockHeader]byte
-	var buf []byte
-	for off := int64(0); !l.done; {
-		if _, err := f.ReadAt(header[:], off); err != nil {
-			return 0, 0, 0, errBroken
-		}
-		n := int64(binary.LittleEndian.Uint32(header[:]))
-		if n > size-off-blockHeader {
-			return 0, 0, 0, errBroken
-		}
-		buf = extend(buf[:0], int(n))
-		if _, err := f.ReadAt(buf, off+blockHeader); err != nil ||
-			checksum(buf, lsn(off)) != binary.LittleEndian.Uint32(header[4:]) {
-			return 0, 0, 0, errBroken
-		}
-		if err := l.block(&reader{b: buf}); err != nil {
-			return 0, 0, 0, err
-		}
-		off += blockHeader + n
-	}
-	return l.from, l.gens, l.commits, nil
-}
-
-// loader takes the entries of a checkpoint into an index.
-type loader struct {
-	ix      *index
-	from    lsn
-	gens    uint32
-	commits uint64
-	done    bool
-}
-
-func (l *loader) block(r *reader) error {
-	for len(r.b) > 0 && !l.done {
-		switch kind := r.take(1)[0]; kind {
-		case entryStart:
-			if format := r.uint(); format != checkpointFormat {
-				return fmt.Errorf("it has format %d, and this version reads format %d", format, checkpointFormat)
-			}
-			l.from = lsn(r.uint())
-		case entryGroup:
-			l.group(r)
-		case entryItems:
-			l.items(r)
-		case entryLetter:
-			e := r.letterEntry()
-			e.place.seg, e.place.off = uint32(r.uint()), uint32(r.uint())
-			if !r.bad {
-				l.ix.fileLetter(&e, 0)
-			}
-		case entryCounter:
-			l.gens, l.commits, l.done = uint32(r.uint()), r.uint(), true
-			l.ix.letters.last = max(l.ix.letters.last, r.uint())
-		default:
-			return errBroken
-		}
-	}
-	if r.bad {
-		return errBroken
-	}
-	return nil
-}
-
-func (l *loader) group(r *reader) {
-	skip := lsn(r.uint())
-	p := r.part()
-	if r.bad || p.group.Empty() {
-		return
-	}
-	gr, fresh := l.ix.obtain(p.ref)
-	if !fresh {
-		return // seen twice on the walk: the first is with the items
-	}
-	gr.Group, gr.skip = p.group, skip
-	gr.buf.count(&gr.Group, 1)
-}
-
-func (l *loader) items(r *reader) {
-	gr := l.ix.find(core.Ref{Buffer: r.str(), Key: r.str()})
-	life, cum, seq := r.str(), r.int(), r.uint()
-	for range r.count() {
-		p := place{seg: uint32(r.uint()), off: uint32(r.uint()), len: uint32(r.uint()), crc: r.fixed32(), at: r.millis()}
-		size := r.int()
-		cum += size
-		p.cum = cum
-		if r.bad {
-			return
-		}
-		if gr != nil && gr.Life == life && p.seg != 0 && gr.Group.Live(seq) {
-			l.ix.file(gr, seq, p, size, 0)
-		}
-		seq++
-	}
 }

@@ -200,9 +200,16 @@ func (r *reader) part() part {
 	return p
 }
 
-// appendEvent makes an item's payload: the lengths, the texts, the body.
+// flagJSON says that an event's body was found to be JSON.
+const flagJSON = 1
+
+// appendEvent makes an item's payload: flags and lengths, the texts, the body.
 func appendEvent(b []byte, e *core.Event) []byte {
-	b = appendMillis(b, e.ReceivedAt)
+	var flags byte
+	if e.JSON {
+		flags |= flagJSON
+	}
+	b = appendMillis(append(b, flags), e.ReceivedAt)
 	b = binary.AppendUvarint(b, uint64(len(e.ID)))
 	b = binary.AppendUvarint(b, uint64(len(e.Source)))
 	b = binary.AppendUvarint(b, uint64(len(e.ContentType)))
@@ -221,7 +228,11 @@ func appendEvent(b []byte, e *core.Event) []byte {
 // event takes an item's payload, which is all that is left. The texts share
 // one string, and the body shares the reader's bytes.
 func (r *reader) event() core.Event {
-	e := core.Event{ReceivedAt: r.millis()}
+	flags := r.take(1)
+	if flags == nil {
+		return core.Event{}
+	}
+	e := core.Event{JSON: flags[0]&flagJSON != 0, ReceivedAt: r.millis()}
 	id, source, contentType := r.count(), r.count(), r.count()
 	lengths := make([]int, 0, 16)
 	total := id + source + contentType

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
+	"sluice/core/deadlettertest"
 	"sluice/core/storetest"
 	"sluice/infra/memory"
 )
@@ -72,4 +73,20 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	opts := Options{Sync: true, SegmentBytes: 4 * minSegment, CheckpointBytes: 4 * minSegment}
 	storetest.Histories(t, conformance("embed, small segments, host crashes", opts, inMemory))
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	open := func(t testing.TB, fs *memFS) deadlettertest.Letters {
+		return mustOpen(t, fs, Options{Sync: true, SegmentBytes: 1 << 20}).DeadLetters()
+	}
+	deadlettertest.Run(t, deadlettertest.Harness{
+		Name: "embed",
+		Open: func(t testing.TB) deadlettertest.Letters { return open(t, newMemFS()) },
+		Reopen: func(t testing.TB, l deadlettertest.Letters) deadlettertest.Letters {
+			was := l.(*DeadLetters).s
+			kill(t, was)
+			return open(t, was.opts.FS.(*memFS).crash(rand.New(rand.NewPCG(1, 2))))
+		},
+	})
 }

@@ -72,16 +72,16 @@ func (s *Store) putLetters(put []core.DeadLetter, p *payloads) (*commit, error) 
 	if len(fresh) == 0 {
 		return s.log.barrier(), nil
 	}
-	return s.writeLetters(fresh, body, false)
+	return s.writeLetters(fresh, body, leaveForAppend)
 }
 
 // writeLetters logs letters with their payloads, and files them.
-func (s *Store) writeLetters(put []letter, body []byte, urgent bool) (*commit, error) {
+func (s *Store) writeLetters(put []letter, body []byte, leave int) (*commit, error) {
 	s.meta = appendNumbers(s.meta[:0], uint64(len(put)))
 	for i := range put {
 		s.meta = appendLetterEntry(s.meta, &put[i])
 	}
-	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), urgent); err != nil {
+	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), leave); err != nil {
 		return nil, err
 	}
 	at := s.log.add(kindLetters, s.meta, body) + lsn(headerLen+len(s.meta))
@@ -200,12 +200,13 @@ func (d *DeadLetters) load(ctx context.Context, found []*letter, receipts []uint
 		return nil, err
 	}
 	loaded := make([]core.DeadLetter, 0, len(spots))
-	var bad []*letter
+	var bad []spot
+	var lost []*letter
 	for i := range spots {
 		r := reader{b: spots[i].raw}
 		l := r.letter()
 		if spots[i].raw == nil || r.bad {
-			bad = append(bad, found[spots[i].seq])
+			bad, lost = append(bad, spots[i]), append(lost, found[spots[i].seq])
 			continue
 		}
 		if receipts != nil {
@@ -213,15 +214,16 @@ func (d *DeadLetters) load(ctx context.Context, found []*letter, receipts []uint
 		}
 		loaded = append(loaded, l)
 	}
-	s.loseLetters(bad)
+	s.loseLetters(lost, bad)
 	return loaded, nil
 }
 
-func (s *Store) loseLetters(bad []*letter) {
+// loseLetters does for letters what lose does for items.
+func (s *Store) loseLetters(lost []*letter, bad []spot) {
 	var losses []Loss
 	s.mu.Lock()
-	for _, l := range bad {
-		if !l.gone {
+	for i, l := range lost {
+		if !l.gone && l.place == bad[i].place {
 			s.index.removeLetter(l, s.log.end())
 			s.lost++
 			losses = append(losses, Loss{Letter: l.id})
@@ -271,7 +273,7 @@ func (s *Store) removeLetters(done []core.DeadLetter) (*commit, error) {
 	for number := range gone {
 		s.meta = appendNumbers(s.meta, number)
 	}
-	if err := s.log.makeRoom(recordSize(len(s.meta)), true); err != nil {
+	if err := s.log.makeRoom(recordSize(len(s.meta)), leaveForUpdate); err != nil {
 		return nil, err
 	}
 	s.log.add(kindSettled, s.meta, nil)

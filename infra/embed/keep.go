@@ -16,14 +16,15 @@ func (s *Store) keepLoop(stop <-chan struct{}) {
 			return
 		case <-s.log.notice:
 		}
-		if !s.wantsCheckpoint() {
-			continue
+		var err error
+		if s.wantsCheckpoint() {
+			err = s.checkpoint()
 		}
-		if err := s.checkpoint(); err != nil && core.CodeOf(err) != core.Full {
-			return // the store has failed
+		if err == nil || core.CodeOf(err) == core.Full {
+			err = s.copyForward(stop)
 		}
-		if err := s.copyForward(stop); err != nil && core.CodeOf(err) != core.Full {
-			return
+		if err == nil || core.CodeOf(err) == core.Full {
+			s.giveUp()
 		}
 	}
 }
@@ -33,24 +34,41 @@ func (s *Store) keepLoop(stop <-chan struct{}) {
 func (s *Store) wantsCheckpoint() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.log.written >= s.opts.CheckpointBytes {
-		return true
+	return s.log.written >= s.log.every || (s.log.full && s.log.cur.gen > s.log.replay.seg())
+}
+
+// giveUp tells those who wait for room on a full disk when there is none to be had.
+func (s *Store) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.log
+	if !l.full || l.making || len(l.spares) > leaveForUpdate {
+		return
 	}
-	return s.log.full && s.log.cur.gen > s.log.replay.seg()
+	for _, seg := range l.segs.byGen {
+		if l.dead(seg) {
+			return // the preparer will make a spare of it
+		}
+	}
+	l.stuck = true
+	l.changed()
 }
 
 // A segment that only a few long-lived items keep is emptied by copying these
 // to the log's end, when there are many such segments.
 const (
-	floorSegments     = 4 // as many may always be there
-	floorWhenFull     = 1
-	copyBytes         = 1 << 20 // about as much is copied in one record
-	copyItems         = 1024
-	copySegmentsAtOne = 16 // walk over the groups
+	floorSegments = 4       // as many may always be there
+	copySegments  = 16      // emptied in one walk over the groups
+	copyItems     = 1024    // looked up at a time
+	copyBytes     = 1 << 20 // about as much is copied in one record
+	copyOverhead  = 512     // what a record may hold for an item besides its payload
 )
 
+// copyLimit is about the size of a record of copies.
+func (s *Store) copyLimit() int { return int(min(copyBytes, s.opts.SegmentBytes/4)) }
+
 // copyForward empties the emptiest old segments until what is left is at least
-// half live.
+// half live; on a full disk, as long as that makes any room worth having.
 func (s *Store) copyForward(stop <-chan struct{}) error {
 	sources := s.sparse()
 	if len(sources) == 0 {
@@ -66,13 +84,11 @@ func (s *Store) copyForward(stop <-chan struct{}) error {
 		default:
 		}
 		var items []copied
-		var bytes int64
-		for more && bytes < min(copyBytes, s.opts.SegmentBytes/8) && len(items) < copyItems {
-			more = c.step(stepItems/4, func(gr *group, _ bool, sp *span, from, to int) {
+		for more && len(items) < copyItems {
+			more = c.step(stepItems, func(gr *group, _ bool, sp *span, from, to int) {
 				for i := from; i < to; i++ {
 					if p := sp.places[i]; sources[p.seg] {
 						items = append(items, copied{gr: gr, life: gr.Life, spot: spot{seq: sp.first + uint64(i), place: p}})
-						bytes += int64(p.len)
 					}
 				}
 			})
@@ -80,8 +96,12 @@ func (s *Store) copyForward(stop <-chan struct{}) error {
 			s.mu.Lock()
 		}
 		s.mu.Unlock()
-		if err := s.copyItems(items); err != nil {
-			return err
+		for len(items) > 0 {
+			n := s.batch(len(items), func(i int) uint32 { return items[i].place.len })
+			if err := s.copyItems(items[:n]); err != nil {
+				return err
+			}
+			items = items[n:]
 		}
 		s.mu.Lock()
 	}
@@ -101,16 +121,31 @@ func (s *Store) sparse() map[uint32]bool {
 			live += seg.bytes
 		}
 	}
+	room := int64(len(s.log.spares)) * s.log.size / 4 * 3
 	slices.SortFunc(old, func(a, b *segment) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.gen, b.gen)) })
-	floor := floorSegments
-	if s.log.full {
-		floor = floorWhenFull
-	}
 	sources := map[uint32]bool{}
-	for n := len(old); len(sources) < min(copySegmentsAtOne, len(old)) && n > floor && int64(n)*s.log.size > 2*live; n-- {
-		sources[old[len(sources)].gen] = true
+	for i, seg := range old[:min(copySegments, len(old))] {
+		left := len(old) - i
+		sparse := left > floorSegments && int64(left)*s.log.size > 2*live
+		worth := s.log.full && seg.bytes < seg.size/8*7
+		room -= seg.bytes + int64(seg.live)*copyOverhead/4
+		if (!sparse && !worth) || (s.log.full && room < 0) {
+			break
+		}
+		sources[seg.gen] = true
 	}
 	return sources
+}
+
+// batch is how many of n payloads, at least one, go into one record of copies.
+func (s *Store) batch(n int, length func(i int) uint32) int {
+	total := 0
+	for i := range n {
+		if total += int(length(i)) + copyOverhead; i > 0 && total > s.copyLimit() {
+			return i
+		}
+	}
+	return n
 }
 
 // copied is an item on its way to the log's end.
@@ -120,30 +155,44 @@ type copied struct {
 	spot
 }
 
+// here reports whether the item is still needed, and where it was.
+func (it *copied) here() bool {
+	if it.gr.slot < 0 || it.gr.Life != it.life {
+		return false
+	}
+	p := it.gr.at(it.seq)
+	return p != nil && *p == it.place
+}
+
 // copyItems appends items once more, and files them there, but for those that
 // were settled meanwhile. It waits until that is durable.
 func (s *Store) copyItems(items []copied) error {
-	if len(items) == 0 {
-		return nil
-	}
+	s.mu.Lock()
+	items = slices.DeleteFunc(items, func(it copied) bool { return !it.here() })
 	spots := make([]spot, len(items))
 	for i := range items {
 		spots[i] = items[i].spot
 	}
-	s.mu.Lock()
 	if err := s.read(spots); err != nil {
 		return err
 	}
 	for i := range items {
 		it := &items[i]
 		if it.raw = spots[i].raw; it.raw == nil {
-			s.lose(core.Ref{Buffer: it.gr.buf.name, Key: it.gr.key}, it.life, []uint64{it.seq})
+			s.lose(core.Ref{Buffer: it.gr.buf.name, Key: it.gr.key}, it.life, spots[i:i+1])
 		}
 	}
-	c, err := s.change(context.Background(), func() error { return s.moveItems(items) })
-	if err != nil {
+	if _, err := s.change(context.Background(), func() error { return s.moveItems(items) }); err != nil {
 		return err
 	}
+	return s.durable()
+}
+
+// durable waits until all that was applied so far is.
+func (s *Store) durable() error {
+	s.mu.Lock()
+	c := s.log.barrier()
+	s.mu.Unlock()
 	return c.wait()
 }
 
@@ -151,12 +200,12 @@ func (s *Store) copyItems(items []copied) error {
 func (s *Store) moveItems(items []copied) error {
 	kept := make([]copied, 0, len(items))
 	for _, it := range items {
-		if it.raw == nil || it.gr.slot < 0 || it.gr.Life != it.life {
-			continue
-		}
-		if p := it.gr.at(it.seq); p != nil && *p == it.place {
+		if it.raw != nil && it.here() {
 			kept = append(kept, it)
 		}
+	}
+	if len(kept) == 0 {
+		return nil
 	}
 	var parts int
 	var meta, body []byte
@@ -177,7 +226,7 @@ func (s *Store) moveItems(items []copied) error {
 		i += n
 	}
 	s.meta = append(appendNumbers(s.meta[:0], uint64(parts)), meta...)
-	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), true); err != nil {
+	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), leaveForCopy); err != nil {
 		return err
 	}
 	at := s.log.add(kindGroups, s.meta, body) + lsn(headerLen+len(s.meta))
@@ -213,47 +262,47 @@ func (s *Store) copyLetters(sources map[uint32]bool, stop <-chan struct{}) error
 			}
 		}
 		more = j < len(ls.order)
-		if err := s.read(spots); err != nil {
-			return err
-		}
-		if err := s.moveLetters(found, spots); err != nil {
-			return err
+		s.mu.Unlock()
+		for len(found) > 0 {
+			n := s.batch(len(found), func(i int) uint32 { return spots[i].place.len })
+			if err := s.moveLetters(found[:n], spots[:n]); err != nil {
+				return err
+			}
+			found, spots = found[n:], spots[n:]
 		}
 	}
 	return nil
 }
 
 func (s *Store) moveLetters(found []*letter, spots []spot) error {
-	var bad []*letter
-	for len(spots) > 0 {
-		var c *commit
-		n := 0
-		_, err := s.change(context.Background(), func() (err error) {
-			var put []letter
-			var body []byte
-			bad = nil
-			for n = 0; n < len(spots) && len(body) < int(min(copyBytes, s.opts.SegmentBytes/8)); n++ {
-				switch l := found[n]; {
-				case l.gone || l.place != spots[n].place:
-				case spots[n].raw == nil:
-					bad = append(bad, l)
-				default:
-					put, body = append(put, *l), append(body, spots[n].raw...)
-				}
-			}
-			if c = s.log.barrier(); len(put) > 0 {
-				c, err = s.writeLetters(put, body, true)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		s.loseLetters(bad)
-		if err := c.wait(); err != nil {
-			return err
-		}
-		found, spots = found[n:], spots[n:]
+	s.mu.Lock()
+	if err := s.read(spots); err != nil {
+		return err
 	}
-	return nil
+	var lost []*letter
+	var bad []spot
+	_, err := s.change(context.Background(), func() error {
+		var put []letter
+		var body []byte
+		lost, bad = nil, nil
+		for i, l := range found {
+			switch {
+			case l.gone || l.place != spots[i].place:
+			case spots[i].raw == nil:
+				lost, bad = append(lost, l), append(bad, spots[i])
+			default:
+				put, body = append(put, *l), append(body, spots[i].raw...)
+			}
+		}
+		if len(put) == 0 {
+			return nil
+		}
+		_, err := s.writeLetters(put, body, leaveForCopy)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.loseLetters(lost, bad)
+	return s.durable()
 }

@@ -35,8 +35,10 @@ type log struct {
 	replay  lsn     // where a start reads from: the last checkpoint's place
 
 	rolled   bool // more than the first segment was used: spares are kept ready
+	making   bool // a spare is being made
 	starving bool // somebody waits for a spare
 	full     bool // the disk had no room for another segment
+	stuck    bool // and nothing can be done about it
 	yielding bool // what room the disk has is for a checkpoint
 	failed   error
 
@@ -61,8 +63,9 @@ type chunk struct {
 	buf []byte
 }
 
-// keptBuffer is the largest commit buffer that is kept for the next commit.
-const keptBuffer = 4 << 20
+// keptBuffer is the largest commit buffer that is kept for a later commit: as
+// much as many writers of large requests fill while one commit is on its way.
+const keptBuffer = 16 << 20
 
 func newLog(mu *sync.Mutex, fs FS, dir string, o *Options) *log {
 	return &log{
@@ -88,33 +91,39 @@ func (l *log) end() lsn { return position(l.cur.gen, l.off) }
 // errWait says that there is no room yet: try again when l.room closes.
 var errWait = errors.New("wait for a segment")
 
-// reserve is how many spares appends must leave, so that claims, acks and
-// forward copies, which make room, still go through on a full disk.
-const reserve = 1
+// How many spares a record leaves to those that are more urgent: on a full disk
+// deliveries go on when appends are refused, and copies, which make room, when
+// deliveries wait.
+const (
+	leaveForAppend = 2
+	leaveForUpdate = 1
+	leaveForCopy   = 0
+)
+
+// endSize is the size of the record that ends a segment, and of the one that
+// begins it.
+var endSize = int64(recordSize(16))
 
 // makeRoom makes the next record of size bytes fit into the current segment.
-func (l *log) makeRoom(size int, urgent bool) error {
-	last := int64(recordSize(16)) // of the record that ends a segment
-	if l.off+int64(size)+last <= l.cur.size {
+func (l *log) makeRoom(size, leave int) error {
+	if l.off+int64(size)+endSize <= l.cur.size {
 		return nil
 	}
-	if dataStart+int64(recordSize(16))+int64(size)+last > l.size {
+	if dataStart+int64(size)+2*endSize > l.size {
 		return core.Errorf(core.TooLarge, "a request of %d bytes is more than the store takes at once, which is about %d; send fewer events at a time", size, l.size)
 	}
-	need := 1
-	if !urgent {
-		need += reserve
-	}
-	switch {
-	case len(l.spares) >= need:
+	if len(l.spares) > leave {
 		l.roll()
 		return nil
-	case l.full:
-		poke(l.spare) // to see whether it still is
-		return &core.Error{Code: core.Full, Detail: "the disk is full", RetryAfter: time.Second}
+	}
+	poke(l.spare)
+	if l.full {
+		poke(l.notice)
+		if leave != leaveForUpdate || l.stuck {
+			return &core.Error{Code: core.Full, Detail: "the disk is full", RetryAfter: time.Second}
+		}
 	}
 	l.starving = true
-	poke(l.spare)
 	return errWait
 }
 
@@ -129,7 +138,7 @@ func (l *log) start(seg *segment) {
 // roll goes on in the next spare.
 func (l *log) roll() {
 	was, next := l.cur, l.spares[0]
-	if l.off+int64(recordSize(16)) <= l.cur.size {
+	if l.off+endSize <= l.cur.size {
 		l.add(kindEnd, appendNumbers(nil, uint64(next.gen)), nil)
 	}
 	l.spares = l.spares[1:]

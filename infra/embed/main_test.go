@@ -2,6 +2,7 @@ package embed
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -35,3 +36,9 @@ func kill(t testing.TB, s *Store) {
 	s.commits.Wait()
 	s.closeFiles() // on a file system that has crashed this fails, as it may
 }
+
+// What a test may wait for something that the store does in the background.
+const (
+	eventually = time.Minute
+	tick       = time.Millisecond
+)

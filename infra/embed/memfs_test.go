@@ -262,7 +262,7 @@ func (h *memHandle) WriteAt(b []byte, off int64) (int, error) {
 	if err := h.m.begin("write", h.name); err != nil {
 		return 0, err
 	}
-	if off+int64(len(b))-int64(len(h.f.data)) > h.m.free() {
+	if grows := off + int64(len(b)) - int64(len(h.f.data)); grows > 0 && grows > h.m.free() {
 		return 0, syscall.ENOSPC
 	}
 	h.f.data = put(h.f.data, b, off)
@@ -275,7 +275,7 @@ func (h *memHandle) Allocate(size int64) error {
 	if err := h.m.begin("allocate", h.name); err != nil {
 		return err
 	}
-	if size-int64(len(h.f.data)) > h.m.free() {
+	if grows := size - int64(len(h.f.data)); grows > 0 && grows > h.m.free() {
 		return syscall.ENOSPC
 	}
 	h.f.data = put(h.f.data, nil, size)

@@ -38,13 +38,13 @@ func (s *Store) Items(ctx context.Context, ref core.Ref, span core.Span) (core.P
 	}
 	page.Items = make([]core.Item, 0, len(spots))
 	page.Offsets = make([]int64, 0, len(spots))
-	var bad []uint64
+	var bad []spot
 	for i := range spots {
 		sp := &spots[i]
 		r := reader{b: sp.raw}
 		e := r.event()
 		if sp.raw == nil || r.bad {
-			bad = append(bad, sp.seq)
+			bad = append(bad, *sp)
 			continue
 		}
 		page.Items = append(page.Items, core.Item{Event: e, Seq: sp.seq})
@@ -179,19 +179,20 @@ func readSpots(f File, spots []spot) {
 	}
 }
 
-// lose makes items that cannot be read void, and tells of them.
-func (s *Store) lose(ref core.Ref, life string, seqs []uint64) {
-	if len(seqs) == 0 {
+// lose makes items that cannot be read void, unless they have gone or moved
+// since, and tells of them.
+func (s *Store) lose(ref core.Ref, life string, bad []spot) {
+	if len(bad) == 0 {
 		return
 	}
 	var losses []Loss
 	s.mu.Lock()
 	if gr := s.index.find(ref); gr != nil && gr.Life == life {
-		for _, seq := range seqs {
-			if p := gr.at(seq); p != nil && p.seg != 0 {
-				s.index.discard(gr, seq, s.log.end())
+		for i := range bad {
+			if p := gr.at(bad[i].seq); p != nil && *p == bad[i].place {
+				s.index.discard(gr, bad[i].seq, s.log.end())
 				s.lost++
-				losses = addLoss(losses, ref, life, seq)
+				losses = addLoss(losses, ref, life, bad[i].seq)
 			}
 		}
 	}

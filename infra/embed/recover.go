@@ -42,17 +42,18 @@ func (s *Store) restore() error {
 	if err := r.openSegments(); err != nil {
 		return err
 	}
-	from, commits, err := r.loadCheckpoint()
+	c, err := r.loadCheckpoint()
 	if err != nil {
 		return err
 	}
-	if err := r.findEnd(from); err != nil {
+	r.log.gens = max(r.log.gens, c.gens)
+	if err := r.findEnd(c.from); err != nil {
 		return err
 	}
-	if err := r.replay(from); err != nil {
+	if err := r.replay(c.from); err != nil {
 		return err
 	}
-	if err := r.settle(from, max(commits, r.last)); err != nil {
+	if err := r.settle(c.from, max(c.commits, r.last)); err != nil {
 		return err
 	}
 	s.audit(r.rep)
@@ -93,33 +94,6 @@ func (r *recovery) openSegments() error {
 	}
 	slices.SortFunc(r.all, func(a, b *segment) int { return cmp.Compare(a.gen, b.gen) })
 	return nil
-}
-
-// loadCheckpoint reads the checkpoint into memory. When it is damaged, all the
-// log that is there is read instead: that may bring back what was settled, but
-// loses nothing.
-func (r *recovery) loadCheckpoint() (from lsn, commits uint64, err error) {
-	names, err := r.s.opts.FS.List(r.s.dir)
-	if err != nil || !slices.Contains(names, checkpointName) {
-		return 0, 0, err
-	}
-	f, err := r.s.opts.FS.Open(filepath.Join(r.s.dir, checkpointName))
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	from, gens, commits, err := loadCheckpoint(f, r.ix)
-	if err != nil {
-		r.rep.Broken = "the checkpoint cannot be read: " + err.Error()
-		for _, seg := range r.log.segs.byGen {
-			seg.live, seg.bytes = 0, 0
-		}
-		*r.ix = *newIndex(&r.log.segs)
-		return 0, 0, nil
-	}
-	r.rep.Checkpoint = true
-	r.log.gens = max(r.log.gens, gens)
-	return from, commits, nil
 }
 
 // load reads up to limit bytes of a segment.

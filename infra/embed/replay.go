@@ -42,7 +42,7 @@ type reading struct {
 	*recovery
 	seg  *segment
 	b    []byte
-	off  int64
+	off  int64  // end of the last record that counts
 	seen uint64 // number of the last commit so far
 
 	chained bool // the one before it must be there
@@ -51,22 +51,22 @@ type reading struct {
 }
 
 func (w *reading) run() error {
-	began := w.off
+	began, next := w.off, w.off
 	for !w.ended {
-		rec, ok := nextRecord(w.b, w.seg.gen, w.off, w.seen)
+		rec, ok := nextRecord(w.b, w.seg.gen, next, w.seen)
 		if !ok {
 			break
+		}
+		next = rec.at.off() + int64(rec.size)
+		if !w.take(&rec) {
+			continue // to the next one that counts
 		}
 		if gap := rec.at.off() - w.off; gap > 0 {
 			if err := w.bad(w.off, gap, rec.commit == w.last); err != nil {
 				return err
 			}
 		}
-		if err := w.take(&rec); err != nil {
-			return err
-		}
-		w.seen = rec.commit
-		w.off = rec.at.off() + int64(rec.size)
+		w.seen, w.off = rec.commit, next
 	}
 	w.rep.Bytes += w.off - began
 	w.recovery.end = position(w.seg.gen, w.off)
@@ -136,40 +136,31 @@ func (w *reading) tail() int64 {
 	return off - w.off
 }
 
-// take applies a record to memory.
-func (w *reading) take(rec *record) error {
+// take applies a record to memory. It reports whether the record counts.
+func (w *reading) take(rec *record) bool {
 	m := reader{b: rec.meta}
-	var ok bool
 	switch rec.kind {
 	case kindGroups:
-		ok = w.takeGroups(rec, &m)
+		return w.takeGroups(rec, &m)
 	case kindLetters:
-		ok = w.takeLetters(rec, &m)
+		return w.takeLetters(rec, &m)
 	case kindSettled:
 		for range m.count() {
 			if i, found := w.ix.letters.search(m.uint()); found {
 				w.ix.removeLetter(w.ix.letters.order[i], rec.at)
 			}
 		}
-		ok = !m.bad
 	case kindBegin:
 		if prev := uint32(m.uint()); prev != 0 && w.chained && !w.log.segs.present(prev) {
 			w.rep.missing(prev)
 		}
-		ok = !m.bad
 	case kindEnd:
 		w.ended = true
 		if next := uint32(m.uint()); w.final && !w.log.segs.present(next) {
 			w.rep.missing(next)
 		}
-		ok = !m.bad
-	case kindSkip:
-		ok = true
 	}
-	if ok {
-		return nil
-	}
-	return w.bad(rec.at.off(), int64(rec.size), rec.commit == w.last)
+	return !m.bad
 }
 
 // intact reports which payloads of a record verify, and whether all do.

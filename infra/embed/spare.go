@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	spareTarget = 2 + reserve
+	spareTarget = 2 + leaveForAppend
 	// retryFull is how soon a full disk is tried again when somebody asks.
 	retryFull = 100 * time.Millisecond
 	zeroBlock = 1 << 20
@@ -60,12 +60,14 @@ func (l *log) prepare(stop <-chan struct{}) bool {
 		l.gens++
 	}
 	gen := l.gens
+	l.making = want
 	l.mu.Unlock()
 
 	spare, err := l.obtain(dead, want, gen, stop)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.making = false
 	switch {
 	case errors.Is(err, errStopped):
 		return false
@@ -79,8 +81,7 @@ func (l *log) prepare(stop <-chan struct{}) bool {
 		return false
 	case spare != nil:
 		l.spares = append(l.spares, spare)
-		l.starving = false
-		l.full = false
+		l.starving, l.full, l.stuck = false, false, false
 		l.changed()
 	}
 	return true

@@ -67,8 +67,10 @@ type Store struct {
 	closed bool
 	lost   uint64
 
-	calls   sync.WaitGroup // calls under way
-	stop    chan struct{}  // ends the keeper, then the preparer
+	calls       sync.WaitGroup // calls under way
+	checkpoints uint32         // number of the newest one; the keeper's, or Close's
+
+	stop    chan struct{} // ends the keeper, then the preparer
 	workers sync.WaitGroup
 	quit    chan struct{} // ends the committer, last
 	commits sync.WaitGroup
@@ -266,7 +268,7 @@ func (s *Store) Update(ctx context.Context, ref core.Ref, fn func(*core.Group) e
 func (s *Store) record(gr *group, next core.Group) error {
 	s.meta = appendNumbers(s.meta[:0], 1)
 	s.meta = appendPart(s.meta, gr, &next, 0)
-	if err := s.log.makeRoom(recordSize(len(s.meta)), true); err != nil {
+	if err := s.log.makeRoom(recordSize(len(s.meta)), leaveForUpdate); err != nil {
 		return err
 	}
 	s.log.add(kindGroups, s.meta, nil)
