@@ -29,7 +29,7 @@ func (l *ledger) Append(t *rapid.T) {
 	for _, n := range sizes {
 		total += n
 	}
-	tail, opens := l.g.Tail, l.g.CheckAt == 0
+	tail, opens, full := l.g.Tail, l.g.CheckAt == 0, l.full()
 	var a core.Appended
 	ok := l.do(t, "append", func(g *core.Group) (err error) {
 		a, err = g.Append(len(sizes), total, "life", l.p, l.now)
@@ -43,6 +43,7 @@ func (l *ledger) Append(t *rapid.T) {
 	require.True(t, l.p.CapItems == 0 || int(l.g.Pending()) <= l.p.CapItems, "more pending than the group may hold")
 	require.Equal(t, tail+1, a.First)
 	require.Equal(t, opens, a.Armed)
+	require.Equal(t, !full && l.full(), a.Reached)
 	require.Equal(t, l.g.CheckAt, a.CheckAt)
 	for _, n := range sizes {
 		l.arrived = append(l.arrived, l.now)
@@ -50,6 +51,11 @@ func (l *ledger) Append(t *rapid.T) {
 		tail++
 	}
 	l.reached = l.reached || a.Reached
+}
+
+// full reports whether the group is due whatever the time.
+func (l *ledger) full() bool {
+	return l.g.Pending() > 0 && (l.g.Pending() >= uint64(l.p.MaxItems) || l.g.PendingBytes() >= l.p.MaxBytes)
 }
 
 // through is the payload up to a number.

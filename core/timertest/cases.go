@@ -20,6 +20,8 @@ var tests = []test{
 	{"an earlier hint armed later comes first", comesEarlier},
 	{"hints of equal times all come", comeTogether},
 	{"a hint armed twice does no harm", comesTwice},
+	{"the newest check of a group comes, whatever becomes of the others", newestCheck},
+	{"claims of a group come beside its check", claimsBesideCheck},
 	{"10,000 hints come at their times", comeInMasses},
 	{"32 goroutines arm at once", armedByMany},
 	{"a fire arms the next", armsFromFire},
@@ -111,6 +113,43 @@ func comesTwice(t *testing.T, h *Harness) {
 	pass(2*time.Second + h.Late)
 	p.onTime(x, armed)
 	p.onTime(later, armed)
+}
+
+func newestCheck(t *testing.T, h *Harness) {
+	p := start(t, h, nil)
+	defer p.stop()
+	armed := now()
+	var newest []core.Hint
+	for i, order := range [][]uint64{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}, {1, 3, 2}} {
+		for j, check := range order {
+			x := hint(fmt.Sprint(i), time.Duration(1+(i+2*j)%3)*time.Second)
+			x.Check = check
+			p.arm(x)
+			if check == 3 {
+				newest = append(newest, x)
+			}
+		}
+	}
+	pass(3*time.Second + h.Late)
+	for _, x := range newest {
+		p.onTime(x, armed)
+	}
+}
+
+func claimsBesideCheck(t *testing.T, h *Harness) {
+	p := start(t, h, nil)
+	defer p.stop()
+	armed := now()
+	check := hint("k", 2*time.Second)
+	check.Check = 7
+	hints := []core.Hint{hint("k", time.Second), check, hint("k", 2*time.Second), hint("k", 3*time.Second)}
+	for _, x := range hints {
+		p.arm(x)
+	}
+	pass(3*time.Second + h.Late)
+	for _, x := range hints {
+		p.onTime(x, armed)
+	}
 }
 
 func comeInMasses(t *testing.T, h *Harness) {
