@@ -129,10 +129,14 @@ func (g *Group) Wanted(p *Policy, now Millis) bool {
 }
 
 // blockedUntil is when what blocks a new claim changes by itself: the end of a
-// lease while too many are sent, else the next claim's due time.
+// lease while too many are sent, else the due time of the claim that is next.
 func (g *Group) blockedUntil(p *Policy, now Millis) Millis {
 	if g.sending(now) < p.sending() {
-		return max(g.ClaimDue(), now)
+		due := g.ClaimDue()
+		if p.Ordered {
+			due = g.Claims[0].Due // the others, from before it was ordered, wait for it
+		}
+		return max(due, now)
 	}
 	var due Millis
 	for i := range g.Claims {
