@@ -13,8 +13,8 @@ func (p *Ports) send(ctx context.Context, d *Destination, b *Batch) (Response, O
 	case outcome == Interrupted && ctx.Err() == nil:
 		outcome = Retry // it was not this process that ended the send
 	case outcome == Partial:
-		if n := len(failedItems(b.Items, r.Failed)); n == 0 || n == len(b.Items) {
-			outcome = Retry // none was taken, or which is not clear: the batch stays as it is
+		if n := len(failedItems(b.Items, r.Failed)); n < r.Failed.Len() || n == len(b.Items) {
+			outcome = Retry // which were taken is not clear, or none was: the batch stays as it is
 		}
 	}
 	return r, outcome
