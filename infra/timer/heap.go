@@ -10,6 +10,7 @@ import (
 type entry struct {
 	at    time.Duration // since Timer.start
 	index int           // in the heap
+	key   key
 	hint  core.Hint
 }
 
@@ -17,6 +18,10 @@ type entry struct {
 type key struct {
 	ref core.Ref
 	at  core.Millis // of a claim; 0 for a check
+	// behind is how many entries are of lives whose ids are greater. Ids sort
+	// by time, but of a clock that may have been set back, so those lives are
+	// not known to be newer.
+	behind int
 }
 
 func keyOf(h *core.Hint) key {

@@ -7,8 +7,8 @@
 // for the checker. Hints end with the process; the next one arms them again
 // from the store.
 //
-// A group has at most one hint for its check: one that comes later in the
-// order of [core.Hint.Check] replaces the one before.
+// A group has one hint for its check: one that comes later in the order of
+// [core.Hint.Check], or is of a later life, replaces the one before.
 package timer
 
 import (
@@ -69,16 +69,21 @@ func (t *Timer) Arm(_ context.Context, h core.Hint) error {
 	return nil
 }
 
-// place puts a hint in its place of the heap, unless a later one is there.
+// place puts a hint in its place of the heap, unless a later one of the same
+// life is there.
 func (t *Timer) place(h core.Hint, at time.Duration) *entry {
 	k := keyOf(&h)
 	e := t.byKey[k]
+	for e != nil && e.hint.Life > h.Life {
+		k.behind++
+		e = t.byKey[k]
+	}
 	switch {
 	case e == nil:
-		e = &entry{at: at, hint: h}
+		e = &entry{at: at, key: k, hint: h}
 		t.byKey[k] = e
 		heap.Push(&t.heap, e)
-	case e.hint.Life > h.Life || e.hint.Life == h.Life && e.hint.Check > h.Check:
+	case e.hint.Life == h.Life && e.hint.Check > h.Check:
 		return nil
 	default:
 		e.at, e.hint = at, h
@@ -141,6 +146,6 @@ func (t *Timer) pop() (core.Hint, time.Duration, bool) {
 		return core.Hint{}, wait, false
 	}
 	e := heap.Pop(&t.heap).(*entry)
-	delete(t.byKey, keyOf(&e.hint))
+	delete(t.byKey, e.key)
 	return e.hint, 0, true
 }
