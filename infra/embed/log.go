@@ -2,6 +2,7 @@ package embed
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -264,6 +265,9 @@ func (l *log) commitLoop(stop <-chan struct{}) {
 		}
 		l.mu.Unlock()
 		close(c.done)
+		// Those who have waited run now, and add to the next commit, before
+		// this goroutine takes its processor into another system call.
+		runtime.Gosched()
 	}
 }
 
