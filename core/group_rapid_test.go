@@ -53,19 +53,6 @@ func (l *ledger) Append(t *rapid.T) {
 	l.reached = l.reached || a.Reached
 }
 
-// full reports whether the group is due whatever the time.
-func (l *ledger) full() bool {
-	return l.g.Pending() > 0 && (l.g.Pending() >= uint64(l.p.MaxItems) || l.g.PendingBytes() >= l.p.MaxBytes)
-}
-
-// through is the payload up to a number.
-func (l *ledger) through(seq uint64) int64 {
-	if seq == 0 {
-		return 0
-	}
-	return l.bytes[seq-1]
-}
-
 // Claim takes a prefix, or tries to with what is no longer true.
 func (l *ledger) Claim(t *rapid.T) {
 	stale := rapid.SampledFrom([]uint64{0, 0, 0, 0, 1, 2}).Draw(t, "stale")
@@ -107,25 +94,6 @@ func (l *ledger) Claim(t *rapid.T) {
 		require.LessOrEqual(t, l.leased(), l.sending(), "claims being sent")
 	}
 	l.moved()
-}
-
-// leased is how many claims a deliverer holds whose lease has not passed.
-func (l *ledger) leased() int {
-	n := 0
-	for i := range l.g.Claims {
-		if l.live[l.g.Claims[i].ID].holding && l.g.Claims[i].Due > l.now {
-			n++
-		}
-	}
-	return n
-}
-
-// batch notes a batch, whose id must be new.
-func (l *ledger) batch(t *rapid.T, c core.Claim, members []uint64) {
-	t.Helper()
-	require.NotContains(t, l.batches, c.ID, "two batches of one id")
-	l.batches[c.ID] = members
-	l.live[c.ID] = held{lease: c.Lease, holding: c.Held(), attempt: c.Attempt, reason: c.Reason, residue: c.Residue}
 }
 
 // pick is a claim of the group.
@@ -264,16 +232,6 @@ func (l *ledger) Shrink(t *rapid.T) {
 	require.False(t, r.Held())
 	l.batch(t, r, left)
 	l.moved()
-}
-
-// root is a batch's id without the number of its partial successes.
-func root(id string) string {
-	for i := range id {
-		if id[i] == '.' {
-			return id[:i]
-		}
-	}
-	return id
 }
 
 // Look settles the next check.

@@ -119,6 +119,48 @@ func (l *ledger) unblocked() core.Millis {
 	return slices.Min(due)
 }
 
+// full reports whether the group is due whatever the time.
+func (l *ledger) full() bool {
+	return l.g.Pending() > 0 && (l.g.Pending() >= uint64(l.p.MaxItems) || l.g.PendingBytes() >= l.p.MaxBytes)
+}
+
+// through is the payload up to a number.
+func (l *ledger) through(seq uint64) int64 {
+	if seq == 0 {
+		return 0
+	}
+	return l.bytes[seq-1]
+}
+
+// leased is how many claims a deliverer holds whose lease has not passed.
+func (l *ledger) leased() int {
+	n := 0
+	for i := range l.g.Claims {
+		if l.live[l.g.Claims[i].ID].holding && l.g.Claims[i].Due > l.now {
+			n++
+		}
+	}
+	return n
+}
+
+// batch notes a batch, whose id must be new.
+func (l *ledger) batch(t *rapid.T, c core.Claim, members []uint64) {
+	t.Helper()
+	require.NotContains(t, l.batches, c.ID, "two batches of one id")
+	l.batches[c.ID] = members
+	l.live[c.ID] = held{lease: c.Lease, holding: c.Held(), attempt: c.Attempt, reason: c.Reason, residue: c.Residue}
+}
+
+// root is a batch's id without the number of its partial successes.
+func root(id string) string {
+	for i := range id {
+		if id[i] == '.' {
+			return id[:i]
+		}
+	}
+	return id
+}
+
 // Check holds the record against the ledger.
 func (l *ledger) Check(t *rapid.T) {
 	g := &l.g
@@ -178,7 +220,8 @@ func (l *ledger) checkClaims(t *rapid.T) {
 			}
 		}
 		require.Equal(t, l.batches[c.ID], members, "members of %s", c.ID)
-		require.Equal(t, l.live[c.ID], held{c.Lease, c.Held(), c.Attempt, c.Reason, c.Residue}, "%s", c.ID)
+		record := held{c.Lease, c.Held(), c.Attempt, c.Reason, c.Residue}
+		require.Equal(t, l.live[c.ID], record, "%s", c.ID)
 		require.Equal(t, c, l.g.Find(c.ID))
 	}
 	slices.Sort(found)

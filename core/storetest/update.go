@@ -51,7 +51,7 @@ func updateFails(t *testing.T, p *probe) {
 			g.Claims = append(g.Claims, core.Claim{ID: "spoilt"})
 			return want
 		})
-		require.True(t, err == want, "fn's own error comes back as it is, not %v", err) //nolint:errorlint // the very same
+		require.Same(t, want, err, "fn's own error comes back as it is")
 		same(t, before, p.group(ref), "record")
 		require.NotContains(t, p.due(1, 0), ref)
 	}
