@@ -2,10 +2,8 @@ package reader
 
 import (
 	"fmt"
-	"strings"
-	"unsafe"
 
-	"github.com/tidwall/gjson"
+	"sluice/core/jsonbody"
 )
 
 // required are the attributes that every CloudEvent has, as strings that are
@@ -18,26 +16,23 @@ func CloudEventID(text []byte) (string, error) {
 	if err := Check(text); err != nil {
 		return "", err
 	}
-	// The text is looked at in place; what is returned is a copy.
-	v := gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text))) //nolint:gosec // nothing writes to text meanwhile
-	if !v.IsObject() {
+	if jsonbody.KindOf(text) != jsonbody.Object {
 		return "", &Error{Problem: "is not a CloudEvent: it must be a JSON object"}
 	}
-	var found [len(required)]string
-	v.ForEach(func(k, attribute gjson.Result) bool {
+	var found [len(required)][]byte
+	for w := jsonbody.Walk(text); w.Next(); {
 		for i, name := range required {
-			if k.Str == name {
-				found[i] = attribute.Str // of two with one name the last counts, as in encoding/json
+			if w.Is(name) {
+				found[i] = w.Value() // of two with one name the last counts, as in encoding/json
 			}
 		}
-		return true
-	})
+	}
 	for i, name := range required {
-		if found[i] == "" {
+		if len(found[i]) < len(`"x"`) || found[i][0] != '"' {
 			return "", &Error{Problem: fmt.Sprintf("is not a CloudEvent: %s must be a string that is not empty", name)}
 		}
 	}
-	return strings.Clone(found[1]), nil
+	return jsonbody.Text(found[1]), nil
 }
 
 // CloudEvents reads a batch of CloudEvents in the JSON format, as [Array]

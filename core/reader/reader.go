@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"sluice/core/jsonbody"
 )
 
 // Element is one event of a body, and a slice of it.
@@ -43,14 +45,13 @@ func Lines(body []byte, most int) ([]Element, error) {
 // around it. It returns an [Error] for an element that is not JSON, for more
 // than most of them, and for a body that is no array or an empty one.
 func Array(body []byte, most int) ([]Element, error) {
-	open := len(body) - len(trimLeft(body))
+	open := jsonbody.SkipSpaces(body, 0)
 	if open == len(body) || body[open] != '[' {
 		return nil, &Error{Problem: "is not a JSON array"}
 	}
 	var elements []Element
 	for from := open + 1; ; {
-		to := elementEnd(body, from)
-		text := trim(body[from:to])
+		text, to, valid := element(body, from)
 		closed := to < len(body) && body[to] == ']'
 		if closed && len(text) == 0 && len(elements) == 0 {
 			return nil, orTrailing(body[to+1:], &Error{Problem: "has no events: the array is empty"})
@@ -58,8 +59,10 @@ func Array(body []byte, most int) ([]Element, error) {
 		if len(elements) == most {
 			return nil, tooMany(most)
 		}
-		if err := Check(text); err != nil {
-			return nil, at(Item, len(elements)+1, err)
+		if !valid {
+			if err := Check(text); err != nil {
+				return nil, at(Item, len(elements)+1, err)
+			}
 		}
 		elements = append(elements, Element{N: len(elements) + 1, Body: text})
 		if to == len(body) {
@@ -82,6 +85,21 @@ func orTrailing(rest []byte, err error) error {
 
 func tooMany(most int) error {
 	return &Error{Problem: fmt.Sprintf("has more than %d events, the most in one request", most), TooMany: true}
+}
+
+// element is the array element that starts at from, the place of the comma or
+// bracket behind it, or of the body's end, and whether it was seen to be valid.
+func element(body []byte, from int) (text []byte, to int, valid bool) {
+	if n := jsonbody.Prefix(body[from:]); n >= 0 {
+		end := from + n
+		to = jsonbody.SkipSpaces(body, end)
+		if to < len(body) && (body[to] == ',' || body[to] == ']') {
+			return trim(body[from:end]), to, true
+		}
+	}
+	// What is wrong is for the element's own check to say.
+	to = elementEnd(body, from)
+	return trim(body[from:to]), to, false
 }
 
 // elementEnd is where the array element that starts at i ends: the place of
@@ -129,11 +147,6 @@ func stringEnd(body []byte, i int) int {
 	}
 }
 
-// spaces are the ones that JSON knows.
-const spaces = " \t\r\n"
-
-func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, spaces) }
-
 func trim(b []byte) []byte {
-	return slices.Clip(bytes.Trim(b, spaces)) // what is appended to it never reaches its neighbor
+	return slices.Clip(jsonbody.Trim(b)) // what is appended to it never reaches its neighbor
 }
