@@ -133,3 +133,24 @@ func drain(b *testing.B, s *Store, ref core.Ref, policy *core.Policy) (n int64) 
 		n += int64(len(page.Items))
 	}
 }
+
+// BenchmarkDisk is what all of it rests on: 64 KB and an fdatasync, in a file
+// that was written before.
+func BenchmarkDisk(b *testing.B) {
+	f, err := osFS{}.Create(benchDir(b) + "/f")
+	require.NoError(b, err)
+	defer f.Close()
+	buf := make([]byte, 64<<10)
+	for off := range int64(1 << 10) {
+		_, err := f.WriteAt(buf, off<<16)
+		require.NoError(b, err)
+	}
+	require.NoError(b, f.Sync())
+	n := int64(0)
+	for b.Loop() {
+		n++
+		_, err := f.WriteAt(buf, n%(1<<10)<<16)
+		require.NoError(b, err)
+		require.NoError(b, f.Sync())
+	}
+}
