@@ -13,35 +13,38 @@ import (
 	"sluice/core"
 )
 
-// BenchmarkRestart measures a start with a million 1 KB items waiting in 10,000
-// groups, after a close and after a crash, and the memory that they take. b.N
-// is the number of starts.
+// BenchmarkRestart measures a start with a million 1 KB items waiting, after a
+// close and after a crash, and the memory that they take.
 func BenchmarkRestart(b *testing.B) {
-	for _, crash := range []bool{false, true} {
-		b.Run(fmt.Sprintf("crash=%v", crash), func(b *testing.B) {
-			dir := benchDir(b)
-			s, err := Open(dir, Options{})
-			require.NoError(b, err)
-			before := heap()
-			fill(b, s, 1_000_000, 10_000)
-			grown := heap() - before
-			if crash {
-				kill(b, s)
-			} else {
-				require.NoError(b, s.Close())
-			}
-			took := time.Duration(0)
-			for b.Loop() {
-				s, err := Open(dir, Options{})
-				require.NoError(b, err)
-				require.Equal(b, int64(1_000_000), s.Report().Items)
-				took += s.Report().Took
-				kill(b, s)
-			}
-			b.ReportMetric(took.Seconds()/float64(b.N), "s/start")
-			b.ReportMetric(float64(grown)/(1<<20), "heap-MB")
-		})
+	for _, groups := range []int{10_000, 100_000} {
+		for _, crash := range []bool{false, true} {
+			b.Run(fmt.Sprintf("groups=%d/crash=%v", groups, crash), func(b *testing.B) { benchRestart(b, groups, crash) })
+		}
 	}
+}
+
+func benchRestart(b *testing.B, groups int, crash bool) {
+	dir := benchDir(b)
+	s, err := Open(dir, Options{})
+	require.NoError(b, err)
+	before := heap()
+	fill(b, s, 1_000_000, groups)
+	grown := heap() - before
+	if crash {
+		kill(b, s)
+	} else {
+		require.NoError(b, s.Close())
+	}
+	took := time.Duration(0)
+	for b.Loop() {
+		s, err := Open(dir, Options{})
+		require.NoError(b, err)
+		require.Equal(b, int64(1_000_000), s.Report().Items)
+		took += s.Report().Took
+		kill(b, s)
+	}
+	b.ReportMetric(took.Seconds()/float64(b.N), "s/start")
+	b.ReportMetric(float64(grown)/(1<<20), "heap-MB")
 }
 
 func fill(b *testing.B, s *Store, items, groups int) {

@@ -50,8 +50,11 @@ func (l *log) prepare(stop <-chan struct{}) bool {
 	default:
 	}
 	l.mu.Lock()
-	dead := l.takeDead()
-	want := l.failed == nil && l.wantsSpare()
+	var dead *segment
+	want := false
+	if l.failed == nil {
+		dead, want = l.takeDead(), l.wantsSpare()
+	}
 	if dead == nil && (!want || l.yielding) {
 		l.mu.Unlock()
 		return false
