@@ -94,16 +94,23 @@ func (l *ledger) do(t *rapid.T, what string, fn func(*core.Group) error) bool {
 	return true
 }
 
-// moved notes that a transition has put CheckAt right.
-func (l *ledger) moved() {
+// moved checks that a transition has put CheckAt right.
+func (l *ledger) moved(t *rapid.T) {
+	t.Helper()
 	l.back, l.reached, l.nudged, l.looks = false, false, 0, 0
-	if !core.Evaluate(&l.g, l.p, l.now).Due {
-		return
-	}
-	l.looks = l.now
-	if l.g.Blocked(l.p, l.now) {
+	want := core.Millis(0)
+	switch {
+	case l.g.Pending() == 0:
+	case !core.Evaluate(&l.g, l.p, l.now).Due:
+		want = min(l.g.FirstAt.Add(l.p.MaxWait), min(l.g.LastAt, l.now).Add(l.p.IdleTimeout))
+	case l.g.Blocked(l.p, l.now):
 		l.looks = l.unblocked()
+		want = l.looks
+	default:
+		l.looks = l.now
+		want = l.looks
 	}
+	require.Equal(t, want, l.g.CheckAt, "check")
 }
 
 // unblocked is when a claim that blocks others wants attention: one that is
@@ -241,6 +248,10 @@ func (l *ledger) checkExpired(t *rapid.T) {
 		}
 	}
 	require.Equal(t, want, l.g.Expired(l.p, l.now))
+	free := len(l.g.Claims) < l.most() && l.leased() < l.sending()
+	require.Equal(t, !free, l.g.Blocked(l.p, l.now))
+	wanted := want != nil || free && core.Evaluate(&l.g, l.p, l.now).Due
+	require.Equal(t, wanted, l.g.Wanted(l.p, l.now))
 }
 
 // checkTimes has nobody forgotten: whatever is pending is looked at by its
