@@ -38,8 +38,8 @@ type shipment struct {
 // ctx cuts a send off; its batch is sent again later.
 func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err error) {
 	sub := d.catalog.Buffer(del.Ref.Buffer)
-	if stopped := ctx.Err() != nil; sub == nil || stopped {
-		return false, nil // its items wait until the buffer is configured, or the process runs, again
+	if sub == nil || ctx.Err() != nil {
+		return false, nil //nolint:nilerr // its items wait until the buffer is configured, or the process runs, again
 	}
 	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
 	s, err := d.take(store, sub, del.Ref)

@@ -14,6 +14,6 @@
 // own. The store is the truth: timers and queue messages are hints, any of
 // which may be lost, late or doubled without loss or double claim.
 //
-// The package imports the standard library and a few pure helpers. It reads no
-// clock and no global randomness: both come in through ports.
+// The package imports the standard library alone. It reads no clock and no
+// global randomness: both come in through ports.
 package core

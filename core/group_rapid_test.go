@@ -93,7 +93,7 @@ func (l *ledger) Claim(t *rapid.T) {
 		l.batch(t, c, members)
 		require.LessOrEqual(t, l.leased(), l.sending(), "claims being sent")
 	}
-	l.moved()
+	l.moved(t)
 }
 
 // pick is a claim of the group.
@@ -131,7 +131,7 @@ func (l *ledger) Recover(t *rapid.T) {
 	was.lease, was.holding, was.attempt = taken.Lease, true, attempt
 	l.live[c.ID] = was
 	require.LessOrEqual(t, l.leased(), l.sending(), "claims being sent")
-	l.moved()
+	l.moved(t)
 }
 
 // settle makes a settling under some lease, which must work just when the
@@ -156,7 +156,7 @@ func (l *ledger) Ack(t *rapid.T) {
 			l.settled[seq] = true
 		}
 		delete(l.live, c.ID)
-		l.moved()
+		l.moved(t)
 	}
 }
 
@@ -170,7 +170,7 @@ func (l *ledger) Release(t *rapid.T) {
 		require.Greater(t, was.lease, c.Lease)
 		l.live[c.ID] = was
 		require.Equal(t, min(due, l.now.Add(l.p.MaxHold)), l.g.Find(c.ID).Due)
-		l.moved()
+		l.moved(t)
 	}
 }
 
@@ -182,7 +182,7 @@ func (l *ledger) Postpone(t *rapid.T) {
 		was.lease, was.holding, was.attempt = l.g.Find(c.ID).Lease, false, was.attempt-1
 		require.Greater(t, was.lease, c.Lease)
 		l.live[c.ID] = was
-		l.moved()
+		l.moved(t)
 	}
 }
 
@@ -191,7 +191,7 @@ func (l *ledger) Renew(t *rapid.T) {
 	c := l.pick(t)
 	if l.settle(t, "renew", c, func(g *core.Group, lease uint64) error { return g.Renew(c.ID, lease, l.p, l.now) }) {
 		require.Equal(t, l.now.Add(l.p.Lease), l.g.Find(c.ID).Due)
-		l.moved()
+		l.moved(t)
 	}
 }
 
@@ -231,7 +231,7 @@ func (l *ledger) Shrink(t *rapid.T) {
 	require.Equal(t, was.attempt, r.Attempt)
 	require.False(t, r.Held())
 	l.batch(t, r, left)
-	l.moved()
+	l.moved(t)
 }
 
 // Look settles the next check.
@@ -240,7 +240,7 @@ func (l *ledger) Look(t *rapid.T) {
 	var said bool
 	l.do(t, "check", func(g *core.Group) error { said = g.Check(l.p, l.now); return nil })
 	require.Equal(t, cmp.Diff(before, l.g, cmpopts.EquateEmpty()) != "", said, "whether it changed anything")
-	l.moved()
+	l.moved(t)
 }
 
 // Arrive tells the group when its first pending item arrived.
@@ -255,7 +255,7 @@ func (l *ledger) Arrive(t *rapid.T) {
 	l.do(t, "arrived", func(g *core.Group) error { g.Arrived(seq, at, l.p, l.now); return nil })
 	require.Equal(t, first && known < at, l.g.Rev != rev)
 	if l.g.Rev != rev {
-		l.moved()
+		l.moved(t)
 	}
 }
 

@@ -24,7 +24,6 @@ const (
 	mainLines   = 40
 	fileLines   = 500
 	funcLines   = 80
-	pureHelpers = "github.com/tidwall/gjson"
 )
 
 func TestTree(t *testing.T) {
@@ -43,7 +42,7 @@ func TestTreeRules(t *testing.T) {
 		src  string
 		want string // part of the fault; "": none
 	}{
-		{"core imports a helper", "core/a.go", `package core; import _ "github.com/tidwall/gjson"`, ""},
+		{"core imports a vendor", "core/a.go", `package core; import _ "github.com/tidwall/gjson"`, "core imports"},
 		{"core imports core", "core/x/a.go", `package x; import _ "sluice/core"`, ""},
 		{"core imports an adapter", "core/a.go", `package core; import _ "sluice/infra/embed"`, "core imports"},
 		{"core imports a driver", "core/a.go", `package core; import _ "go.etcd.io/bbolt"`, "core imports"},
@@ -186,7 +185,7 @@ func importFault(s source, p string) string {
 		return "nothing imports an entry point:"
 	case s.in("core") && s.suite() && other != "":
 		return "a suite imports"
-	case s.in("core") && !s.test() && !s.suite() && vendorOf(p) != pureHelpers && !std(p) && !within(p, module+"/core"):
+	case s.in("core") && !s.test() && !s.suite() && !std(p) && !within(p, module+"/core"):
 		return "core imports"
 	case adapter != "" && other != "" && other != adapter && !(s.test() && other == "memory"):
 		return "imports another adapter:"

@@ -84,24 +84,32 @@ func TestFailedSettlingLeavesTheClaimArmed(t *testing.T) {
 		"taken in part":    {Status: 200, Failed: core.Bits(nil).With(0)},
 		"refused for good": {Status: 400},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := newManual(t, config(batch(2, 5*s, 15*s)))
-			m.answer = func(context.Context, *core.Batch) core.Response {
-				if len(m.sent) > 1 {
-					return core.Response{Status: 200}
+		for behind, want := range map[string]string{
+			"":                        "0.000 k 2 items #1\n30.000 k 2 items #1",
+			", and a batch behind it": "0.000 k 2 items #1\n30.000 k 2 items #1\n30.000 k 2 items #1",
+		} {
+			t.Run(name+behind, func(t *testing.T) {
+				t.Parallel()
+				m := newManual(t, config(batch(2, 5*s, 15*s)))
+				m.answer = func(context.Context, *core.Batch) core.Response {
+					if len(m.sent) > 1 {
+						return core.Response{Status: 200}
+					}
+					m.store.write = once(broken)
+					return answer
 				}
-				m.store.write = once(broken)
-				return answer
-			}
-			m.put("k", "k", "k", "k")
-			m.handed = nil
-			require.Equal(t, core.Unavailable, core.CodeOf(m.tryDeliver(context.Background(), ref("k"))))
-			m.elapse(time.Hour)
-			require.Equal(t, "0.000 k 2 items #1\n30.000 k 2 items #1\n30.000 k 2 items #1", m.summary())
-			require.Equal(t, m.sent[0].ID, m.sent[1].ID)
-			require.Zero(t, m.deadLetters())
-		})
+				m.put("k", "k")
+				if behind != "" {
+					m.put("k", "k")
+				}
+				m.handed = nil
+				require.Equal(t, core.Unavailable, core.CodeOf(m.tryDeliver(context.Background(), ref("k"))))
+				m.elapse(time.Hour)
+				require.Equal(t, want, m.summary())
+				require.Equal(t, m.sent[0].ID, m.sent[1].ID)
+				require.Zero(t, m.deadLetters())
+			})
+		}
 	}
 }
 

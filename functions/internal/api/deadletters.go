@@ -118,7 +118,7 @@ func itemState(it *core.Item) ItemState {
 		}
 		s.Headers[h.Name] = h.Value
 	}
-	// json.Valid, not gjson: it bounds nesting as the encoder does.
+	// json.Valid bounds nesting as the encoder does.
 	if utf8.Valid(it.Body) && json.Valid(it.Body) {
 		s.Body = it.Body
 	} else {

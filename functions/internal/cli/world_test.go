@@ -162,7 +162,7 @@ const hostile = "a\x1b[31m\u202eb\xff"
 // fill puts events, a claim that waits for a retry, and dead letters into the
 // store, as of some time ago.
 func (w *world) fill(ctx context.Context) error {
-	policy := &core.Policy{MaxItems: 50, MaxBytes: 1 << 20, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second, Concurrency: 1, Lease: 30 * time.Second}
+	policy := &core.Policy{MaxItems: 50, MaxBytes: 1 << 20, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second, Concurrency: 1, Lease: 30 * time.Second, MaxHold: 15 * time.Minute}
 	at := func(ago time.Duration) core.Millis { return core.At(epoch.Add(-ago)) }
 	put := func(buffer, key string, n int, ago time.Duration) error {
 		events := make([]core.Event, n)
