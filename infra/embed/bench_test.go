@@ -22,7 +22,7 @@ func benchDir(b *testing.B) string {
 	if root == "" {
 		return b.TempDir()
 	}
-	dir, err := os.MkdirTemp(root, "embed-bench")
+	dir, err := os.MkdirTemp(root, "embed-bench") //nolint:usetesting // it has to lie on that disk
 	require.NoError(b, err)
 	b.Cleanup(func() { os.RemoveAll(dir) })
 	return dir

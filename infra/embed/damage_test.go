@@ -1,7 +1,6 @@
 package embed
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -380,7 +379,7 @@ func TestFullDiskAtStart(t *testing.T) {
 	fs.room = 100
 	_, err := Open("data", Options{FS: fs})
 	require.Equal(t, core.Full, core.CodeOf(err))
-	require.True(t, errors.Is(err, syscall.ENOSPC))
+	require.ErrorIs(t, err, syscall.ENOSPC)
 	fs.room = 0
 	s := mustOpen(t, fs, small())
 	require.True(t, s.Report().Fresh)

@@ -28,7 +28,7 @@ func (r *recovery) loadCheckpoint() (loaded, error) {
 	var found []checkpointAt
 	defer func() {
 		for _, c := range found {
-			c.f.Close()
+			_ = c.f.Close() // it was only read
 		}
 	}()
 	for slot := range uint32(2) {
@@ -41,8 +41,7 @@ func (r *recovery) loadCheckpoint() (loaded, error) {
 		}
 		c := checkpointAt{f: f}
 		if err := c.readFirst(); err != nil {
-			f.Close()
-			return loaded{}, err
+			return loaded{}, errors.Join(err, f.Close())
 		}
 		found = append(found, c)
 	}
@@ -75,7 +74,7 @@ type checkpointAt struct {
 // readFirst reads the first block. Without one that verifies the number stays 0.
 func (c *checkpointAt) readFirst() error {
 	b := make([]byte, firstBlock)
-	if _, err := c.f.ReadAt(b, 0); err != nil || int(binary.LittleEndian.Uint32(b)) != firstBlock-blockHeader {
+	if n, _ := c.f.ReadAt(b, 0); n < len(b) || int(binary.LittleEndian.Uint32(b)) != firstBlock-blockHeader {
 		return nil
 	}
 	r := reader{b: b[blockHeader:]}

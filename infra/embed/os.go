@@ -57,19 +57,17 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		owner, _ := io.ReadAll(io.LimitReader(f, 20)) // an unreadable pid only makes the message poorer
-		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &LockedError{Owner: strings.TrimSpace(string(owner))}
+			err = &LockedError{Owner: strings.TrimSpace(string(owner))}
 		}
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
-	if err := f.Truncate(0); err != nil {
-		f.Close()
-		return nil, err
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
-		f.Close()
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

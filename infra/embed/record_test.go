@@ -18,8 +18,8 @@ import (
 func fillAll(v reflect.Value, r *rand.Rand) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fillAll(v.Field(i), r)
+		for _, field := range v.Fields() {
+			fillAll(field, r)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
@@ -123,7 +123,7 @@ func TestRecord(t *testing.T) {
 			b[i] ^= 1 << bit
 		}
 	}
-	for i := range len(b) {
+	for i := range b {
 		_, ok := readRecord(b[:i], at)
 		require.False(t, ok, "the first %d bytes", i)
 	}

@@ -154,6 +154,7 @@ func (w *reading) take(rec *record) bool {
 		if prev := uint32(m.uint()); prev != 0 && w.chained && !w.log.segs.present(prev) {
 			w.rep.missing(prev)
 		}
+	case kindSkip:
 	case kindEnd:
 		w.ended = true
 		if next := uint32(m.uint()); w.final && !w.log.segs.present(next) {

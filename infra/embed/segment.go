@@ -68,7 +68,7 @@ func (s *segment) writeHeader() error {
 // one whose header is damaged the records may be well.
 func (s *segment) readHeader() error {
 	var h [segmentHeader]byte
-	if _, err := s.file.ReadAt(h[:], 0); err != nil ||
+	if n, _ := s.file.ReadAt(h[:], 0); n < len(h) ||
 		string(h[:8]) != segmentMagic || sumOf(h[:28]) != binary.LittleEndian.Uint32(h[28:]) ||
 		binary.LittleEndian.Uint32(h[12:]) != s.gen {
 		s.recycled, s.unmarked = true, true

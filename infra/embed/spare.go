@@ -80,7 +80,7 @@ func (l *log) prepare(stop <-chan struct{}) bool {
 		l.changed()
 		return false
 	case err != nil:
-		l.fail("prepare a segment", err)
+		_ = l.fail("prepare a segment", err) // whoever comes next hears of it
 		return false
 	case spare != nil:
 		l.spares = append(l.spares, spare)
@@ -150,9 +150,9 @@ func (l *log) recycle(seg *segment, gen uint32) error {
 		err = seg.writeHeader()
 	}
 	if err != nil {
-		seg.file.Close()
+		return errors.Join(err, seg.file.Close())
 	}
-	return err
+	return nil
 }
 
 var errStopped = errors.New("stopped")
@@ -181,9 +181,8 @@ func (l *log) create(gen uint32, zero bool, stop <-chan struct{}) (*segment, err
 		err = l.fs.SyncDir(l.dir)
 	}
 	if err != nil {
-		f.Close()
-		l.fs.Remove(temp) // gives the room back; a leftover is removed at the next start
-		return nil, err
+		// What could not be made gives its room back, now or at the next start.
+		return nil, errors.Join(err, f.Close(), l.fs.Remove(temp))
 	}
 	return seg, nil
 }

@@ -100,7 +100,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	s.log = newLog(&s.mu, opts.FS, dir, &s.opts)
 	s.index = newIndex(&s.log.segs)
 	if err := s.restore(); err != nil {
-		s.closeFiles()
+		err = errors.Join(err, s.closeFiles())
 		return nil, core.Wrap(openCode(err), err, "the data folder %s cannot be opened", dir)
 	}
 	s.report.Took = time.Since(began)

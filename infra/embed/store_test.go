@@ -43,7 +43,7 @@ func TestKilledProcess(t *testing.T) {
 		for i := 0; ; i++ {
 			_, err := s.Append(ctx, now, []core.Part{request("k", fmt.Sprint(i))})
 			require.NoError(t, err)
-			fmt.Println("accepted", i)
+			fmt.Fprintln(os.Stdout, "accepted", i)
 		}
 	}
 	dir := t.TempDir()
