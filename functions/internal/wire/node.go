@@ -186,9 +186,18 @@ func (n *node) stop(ctx context.Context) {
 }
 
 // close closes the destinations, after stop and once no request is under way.
-func (n *node) close() {
-	n.retiring.Wait()
-	if n.now != nil {
-		n.now.retire()
+// A write that hangs is not waited for once ctx has ended, as the process ends.
+func (n *node) close(ctx context.Context) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		n.retiring.Wait()
+		if n.now != nil {
+			n.now.retire()
+		}
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
 	}
 }

@@ -51,7 +51,12 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	if err != nil {
 		return core.Wrap(core.Unavailable, err, "cannot listen on %s", o.Listen)
 	}
-	defer func() { _ = listener.Close() }() // usually closed already, with its server
+	return serveOn(ctx, c, listener, &o)
+}
+
+// serveOn runs the system on a listener, which it closes.
+func serveOn(ctx context.Context, c *core.Config, l net.Listener, o *ServeOptions) error {
+	defer func() { _ = l.Close() }() // usually closed already, with its server
 	store, err := embed.Open(o.Data, embed.Options{
 		Sync:   c.Store.Sync,
 		OnLoss: func(l embed.Loss) { tellLoss(o.Log, l) },
@@ -61,13 +66,13 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	}
 	report := store.Report()
 	tell(o.Log, &report)
-	n := newNode(store, &o, c.Store.Sync)
+	n := newNode(store, o, c.Store.Sync)
 	if err = n.start(c); err == nil {
-		err = n.serve(ctx, listener, &o)
+		err = n.serve(ctx, l, o)
 	} else {
 		n.stop(ctx)
+		n.close(ctx)
 	}
-	n.close()
 	return errors.Join(err, store.Close())
 }
 
@@ -110,8 +115,11 @@ func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error
 	ending.Go(func() { shutDown(grace, server, o.Log) })
 	ending.Wait()
 	if err == nil {
-		<-failed // Serve has returned
+		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
+			o.Log.Warn("the listener failed while stopping", "error", e)
+		}
 	}
+	n.close(grace)
 	o.Log.Info("stopped")
 	return err
 }
