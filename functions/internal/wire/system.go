@@ -4,6 +4,7 @@ import (
 	"bufio"
 	crand "crypto/rand"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -16,16 +17,21 @@ func SystemClock() core.Clock {
 	return core.ClockFunc(func() core.Millis { return core.At(time.Now()) })
 }
 
-// NewIDs makes ULIDs: unique, and in order within a process. It is safe for
-// concurrent use.
-func NewIDs() core.IDs {
-	entropy := &ulid.LockedMonotonicReader{
-		MonotonicReader: ulid.Monotonic(bufio.NewReader(crand.Reader), 0),
-	}
+// NewIDs makes ULIDs: unique, and in order within a process, also when the
+// clock is set back. It is safe for concurrent use.
+func NewIDs() core.IDs { return newIDs(ulid.Now) }
+
+// newIDs makes ULIDs by a clock in milliseconds.
+func newIDs(now func() uint64) core.IDs {
+	var mu sync.Mutex
+	var last uint64
+	entropy := ulid.Monotonic(bufio.NewReader(crand.Reader), 0)
 	return core.IDsFunc(func() string {
-		for ms := ulid.Now(); ; ms++ {
+		mu.Lock()
+		defer mu.Unlock()
+		for last = max(last, now()); ; last++ {
 			// fails only when a millisecond's ids are used up
-			if id, err := ulid.New(ms, entropy); err == nil {
+			if id, err := ulid.New(last, entropy); err == nil {
 				return id.String()
 			}
 		}
