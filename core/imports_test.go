@@ -20,10 +20,10 @@ import (
 // The rules of the source tree, held by reading it: who may import whom, how
 // long things may get, and where time and randomness may come from.
 const (
-	module      = "sluice"
-	mainLines   = 40
-	fileLines   = 500
-	funcLines   = 80
+	module    = "sluice"
+	mainLines = 40
+	fileLines = 500
+	funcLines = 80
 )
 
 func TestTree(t *testing.T) {
