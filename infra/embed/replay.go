@@ -127,11 +127,14 @@ func (w *reading) tail() int64 {
 		off += size
 	}
 	if !w.seg.recycled {
-		for i := int64(len(w.b)); i > off; i-- {
-			if w.b[i-1] != 0 {
-				return i - w.off
-			}
+		end := int64(len(w.b))
+		for end-8 >= off && binary.LittleEndian.Uint64(w.b[end-8:]) == 0 {
+			end -= 8
 		}
+		for end > off && w.b[end-1] == 0 {
+			end--
+		}
+		off = end
 	}
 	return off - w.off
 }
