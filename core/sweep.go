@@ -119,11 +119,11 @@ func (s *Sweeper) Resume(ctx context.Context) (int, error) {
 		if err != nil {
 			return n, err
 		}
+		n += s.armAll(ctx, h.Ref, &g)
 		next := g.Clone()
 		if next.Check(&sub.Policy, now) && next.CheckAt < g.CheckAt {
-			g.CheckAt = next.CheckAt
+			s.ports.arm(ctx, Hint{Ref: h.Ref, Life: g.Life, At: next.CheckAt}) // beside the other, which stays armed
 		}
-		n += s.armAll(ctx, h.Ref, &g)
 	}
 	return n, nil
 }

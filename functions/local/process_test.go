@@ -151,6 +151,18 @@ func (p *process) accept(body string) {
 	require.Equal(p.t, http.StatusAccepted, status, answer)
 }
 
+// state is what the process says of its buffers, and the end of its log.
+func (p *process) state() string {
+	r, err := http.Get(p.url + "/v1/buffers")
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = r.Body.Close() }()
+	answer, _ := io.ReadAll(r.Body)
+	log := p.logs.String()
+	return string(answer) + log[max(0, len(log)-4000):]
+}
+
 // sluice runs another command, and returns its exit code and output.
 func sluice(t *testing.T, stdin string, args ...string) (int, string) {
 	t.Helper()
@@ -217,11 +229,17 @@ func (s *sink) answers(f func(delivery) int) {
 // next waits for a delivery.
 func (s *sink) next(t *testing.T) delivery {
 	t.Helper()
+	return s.nextOr(t, func() string { return "" })
+}
+
+// nextOr waits for a delivery, or fails with what explain says.
+func (s *sink) nextOr(t *testing.T, explain func() string) delivery {
+	t.Helper()
 	select {
 	case d := <-s.got:
 		return d
 	case <-time.After(patience):
-		require.FailNow(t, "nothing was delivered")
+		require.FailNow(t, "nothing was delivered", explain())
 		return delivery{}
 	}
 }
