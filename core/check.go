@@ -19,6 +19,14 @@ func NewChecker(c *Catalog, p Ports) *Checker { return &Checker{catalog: c, port
 // deliver a due group, or make its next check an earlier one, but never arms
 // what is armed already: so doubled hints do not multiply.
 func (c *Checker) Check(ctx context.Context, h Hint) error {
+	err := c.check(ctx, h)
+	if err != nil { // the hint is used up: this one is in its place
+		c.ports.arm(ctx, Hint{Ref: h.Ref, Life: h.Life, At: max(h.At, c.ports.Clock.Now().Add(unreadable))})
+	}
+	return err
+}
+
+func (c *Checker) check(ctx context.Context, h Hint) error {
 	sub := c.catalog.Buffer(h.Ref.Buffer)
 	if sub == nil {
 		return nil // the buffer is not configured; its items wait for its return

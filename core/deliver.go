@@ -20,7 +20,7 @@ type Deliverer struct {
 // NewDeliverer makes a deliverer.
 func NewDeliverer(c *Catalog, p Ports) *Deliverer { return &Deliverer{catalog: c, ports: p} }
 
-// unreadable is how long a claim waits whose items could not be read.
+// unreadable is how long a group waits that could not be read or claimed.
 const unreadable = time.Second
 
 // shipment is a claim that this deliverer holds, with its items.
@@ -59,8 +59,13 @@ func (d *Deliverer) take(ctx context.Context, sub *Subscription, ref Ref) (*ship
 			return nil, err
 		}
 		s, err := d.next(ctx, sub, ref, &g)
-		if err == nil || CodeOf(err) != Conflict {
-			return s, err
+		switch {
+		case err == nil:
+			return s, nil
+		case CodeOf(err) != Conflict:
+			// the hint that led here is used up: this one is in its place
+			d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: d.ports.Clock.Now().Add(unreadable)})
+			return nil, err
 		}
 		// another was faster: look again
 	}
@@ -87,7 +92,9 @@ func (d *Deliverer) next(ctx context.Context, sub *Subscription, ref Ref, g *Gro
 // recover takes an expired claim as it is.
 func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, c *Claim) (*shipment, error) {
 	s := &shipment{sub: sub, ref: ref, deadline: c.Due}
+	var checkAt Millis
 	g, err := d.ports.Store.Update(ctx, ref, func(g *Group) (err error) {
+		checkAt = g.CheckAt
 		s.claim, err = g.Recover(c.ID, &sub.Policy, d.ports.Clock.Now())
 		return err
 	})
@@ -95,6 +102,7 @@ func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, c *
 		return nil, err
 	}
 	s.life = g.Life
+	d.rest(ctx, s, &g, checkAt)
 	if s.items, err = d.members(ctx, ref, &s.claim); err != nil {
 		_, e := d.postpone(ctx, s, unreadable)
 		return nil, errors.Join(err, e)
@@ -180,9 +188,9 @@ func (d *Deliverer) arrived(ctx context.Context, sub *Subscription, ref Ref, was
 	return Errorf(Conflict, "the oldest item of %s has arrived later than its record said", ref)
 }
 
-// rest sees to what a claim has left behind: another deliverer takes what is
-// due if it may; what is not due is checked at its deadline. What is due but
-// blocked is for whoever settles the claim in its way.
+// rest sees to what a claim that this deliverer goes on to hold leaves behind:
+// another takes what is due if it may; anything else is checked at CheckAt,
+// which the update may have moved.
 func (d *Deliverer) rest(ctx context.Context, s *shipment, g *Group, was Millis) {
 	p, now := &s.sub.Policy, d.ports.Clock.Now()
 	switch {

@@ -170,3 +170,40 @@ func TestOneHintOfAGroup(t *testing.T) {
 	g := m.group("k")
 	require.Equal(t, core.Hint{Ref: ref("k"), Life: g.Life, At: g.CheckAt, Check: last.Check}, last, "the newest is the one that counts")
 }
+
+// Whatever a transition moves the check to is armed, also by a retry or by
+// dead-lettering that goes on while items arrive.
+func TestItemsThatArriveAroundARetryLeaveOnTime(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer core.Response
+	}{
+		{"that succeeds", core.Response{Status: 200}},
+		{"that is refused for good", core.Response{Status: 400}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			run(t, config(batch(50, 2*s, 15*s)), func(r *rig) {
+				r.answer = func(_ string, b *core.Batch) core.Response {
+					switch {
+					case b.Items[0].Seq > 1:
+						return core.Response{Status: 200}
+					case b.Attempt == 1:
+						return core.Response{Status: 503, RetryAfter: 3 * s}
+					}
+					return tc.answer
+				}
+				r.put("k")
+				r.at(4 * s)
+				r.put("k")
+				r.at(ms(4500))
+				r.put("k")
+				r.at(ms(4600))
+				r.sendsTake(1 * s)
+				r.at(ms(5500))
+				r.put("k")
+				r.at(time.Minute)
+				require.Equal(t, "2.000 k 1 idle #1\n5.000 k 1 idle #2\n7.500 k 3 idle #1", r.summary())
+			})
+		})
+	}
+}

@@ -72,12 +72,15 @@ func failedItems(items []Item, failed Bits) []Item {
 // claim's lease. When they can't be put, the claim is tried again later:
 // nothing is dropped.
 func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (bool, error) {
-	_, err := d.ports.Store.Update(ctx, s.ref, func(g *Group) error {
+	var checkAt Millis
+	g, err := d.ports.Store.Update(ctx, s.ref, func(g *Group) error {
+		checkAt = g.CheckAt
 		return g.Renew(s.claim.ID, s.claim.Lease, &s.sub.Policy, d.ports.Clock.Now())
 	})
 	if err != nil {
 		return d.unsettled(ctx, s, err)
 	}
+	d.rest(ctx, s, &g, checkAt)
 	if err := d.ports.DeadLetters.Put(ctx, s.letters(items, r, reason, d.ports.Clock.Now())); err != nil {
 		d.ports.Observer.failed("put dead letters", err)
 		return d.release(ctx, s, r, 0)
