@@ -13,8 +13,9 @@ import (
 
 const (
 	// upfront bounds the memory that a request gets for a body it has only
-	// announced.
-	upfront = 256 << 10
+	// announced. It is free of the ration: requests that send nothing must not
+	// use up what others need.
+	upfront = 16 << 10
 	// wireSlack is by how much gzip may make what can't be compressed larger.
 	wireSlack = 64 << 10
 )
@@ -104,16 +105,14 @@ func read(src io.Reader, length int64, l limit, m *ration) ([]byte, error) {
 	if length < 0 {
 		room = 4 << 10
 	}
-	room = min(want, room)
-	if err := m.take(room); err != nil {
-		return nil, err
-	}
-	buf := make([]byte, 0, room)
+	buf := make([]byte, 0, min(want, room))
 	for int64(len(buf)) < want {
 		if len(buf) == cap(buf) {
 			room = min(want, 2*int64(cap(buf)))
-			if err := m.take(room); err != nil {
-				return nil, err
+			if room > upfront {
+				if err := m.take(room - upfront); err != nil {
+					return nil, err
+				}
 			}
 			more := make([]byte, len(buf), room)
 			copy(more, buf)

@@ -203,6 +203,9 @@ func TestDeadLetters(t *testing.T) {
 	require.Len(t, list.DeadLetters, 1)
 	require.Empty(t, *list.DeadLetters[0].Item.BodyBase64)
 	require.Equal(t, http.StatusNotFound, h.get("/v1/deadletters?buffer=other").Code)
+	w := h.get("/v1/deadletters?buffer=")
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, problem(t, w).Detail, "buffer is empty")
 	list = api.DeadLetterList{}
 	decode(t, setup(t).get("/v1/deadletters?buffer=crm-orders"), &list)
 	require.NotNil(t, list.DeadLetters, "a list without elements is an empty one")
@@ -274,7 +277,11 @@ func TestReplay(t *testing.T) {
 		{"everything, in JSON", " {} \n", core.ReplayRequest{}, 200, ""},
 		{"a part", `{"buffer":"crm-orders","ids":["a","b"],"to":"crm","max":7}`,
 			core.ReplayRequest{Filter: filter("crm-orders", "a", "b"), To: "crm", Max: 7}, 200, ""},
-		{"null restricts nothing", `{"buffer":null,"ids":null,"to":null,"max":null}`, core.ReplayRequest{}, 200, ""},
+		{"null for buffer", `{"buffer":null}`, core.ReplayRequest{}, 400, "buffer is null; leave it out"},
+		{"null for ids", `{"ids":null}`, core.ReplayRequest{}, 400, "ids is null; leave it out"},
+		{"null for to", `{"to":null}`, core.ReplayRequest{}, 400, "to is null; leave it out"},
+		{"null for max", `{"max":null}`, core.ReplayRequest{}, 400, "max is null; leave it out"},
+		{"null", `null`, core.ReplayRequest{}, 400, "the body is not a replay"},
 		{"a misspelled field", `{"bufer":"crm-orders"}`, core.ReplayRequest{}, 400, `send nothing, or {"buffer": "..."`},
 		{"a wrong type", `{"max":"7"}`, core.ReplayRequest{}, 400, "the body is not a replay"},
 		{"no object", `[]`, core.ReplayRequest{}, 400, "the body is not a replay"},

@@ -63,6 +63,9 @@ func (h *handler) deadLetters(w http.ResponseWriter, r *http.Request, _ string) 
 	if err != nil {
 		return err
 	}
+	if q.Has("buffer") && q.Get("buffer") == "" {
+		return core.Errorf(core.Invalid, "buffer is empty; leave it out to list the dead letters of all buffers")
+	}
 	filter := core.DeadLetterFilter{Buffer: q.Get("buffer")}
 	if err := h.knownToLetters(r.Context(), filter.Buffer); err != nil {
 		return err

@@ -39,6 +39,6 @@
 //	unsupported         415  a content type or encoding that is not understood
 //	headers_too_large   431  the headers to keep are over their limit
 //	internal            500  a fault of ours; the log has it
-//	full, unavailable   503  try again later, after Retry-After if it is there
+//	full, unavailable   503  try again later, after Retry-After
 //	canceled            503  the process stops, or the caller went away
 package api

@@ -49,6 +49,9 @@ var problems = map[core.Code]struct {
 	core.Canceled:     {http.StatusServiceUnavailable, "Canceled"},
 }
 
+// retryAfter is when to try again where nothing better is known.
+const retryAfter = 5 * time.Second
+
 // problemOf is the one place where an error becomes an answer. nil, and what
 // carries no code, is a fault of ours, of which no more is said.
 func problemOf(err error) *problemError {
@@ -67,9 +70,11 @@ func problemOf(err error) *problemError {
 	case code == core.Unauthorized:
 		p.header, p.value = "Www-Authenticate", "Bearer"
 	case known.status == http.StatusServiceUnavailable:
-		if after := core.RetryAfterOf(err); after > 0 {
-			p.header, p.value = "Retry-After", seconds(after)
+		after := core.RetryAfterOf(err)
+		if after <= 0 {
+			after = retryAfter
 		}
+		p.header, p.value = "Retry-After", seconds(after)
 	}
 	return p
 }

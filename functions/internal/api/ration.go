@@ -8,7 +8,8 @@ import (
 )
 
 // ration is what a request's body holds of the memory that all bodies
-// together may have, so that many large requests at once can't fill it.
+// together may have, so that many large requests at once can't fill it. It
+// grows as bytes arrive, not as they are announced.
 type ration struct {
 	left *atomic.Int64 // shared, in bytes
 	held int64

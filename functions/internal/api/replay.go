@@ -56,7 +56,8 @@ func (h *handler) replay(w http.ResponseWriter, r *http.Request, _ string) error
 }
 
 // parse reads a body. A field that is not known is refused: it may be a
-// misspelled one, and the replay larger than meant.
+// misspelled one, and the replay larger than meant. So is null, which a client
+// may send for a list that turned out empty.
 func (q *ReplayRequest) parse(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -69,6 +70,15 @@ func (q *ReplayRequest) parse(body []byte) error {
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return core.Errorf(core.Invalid, "something follows the replay; %s", right)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return core.Errorf(core.Invalid, "the body is not a replay; %s", right)
+	}
+	for name, value := range fields {
+		if string(value) == "null" {
+			return core.Errorf(core.Invalid, "%s is null; leave it out to not restrict the replay by it", name)
+		}
 	}
 	return nil
 }
