@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"sluice/core"
 	"sluice/infra/config"
@@ -59,10 +61,23 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
+// holdsStore fails when a folder is not there, or not a data folder.
+func holdsStore(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	segment := func(e os.DirEntry) bool { return filepath.Ext(e.Name()) == ".log" }
+	if !slices.ContainsFunc(entries, segment) {
+		return fmt.Errorf("%s is not a data folder: it holds no *.log file", dir)
+	}
+	return nil
+}
+
 // stray reports what a data folder holds for buffers that are not configured.
 func (p *program) stray(ctx context.Context, dir string, c *core.Config) ([]core.Fault, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, err // opening would make the folder
+	if err := holdsStore(dir); err != nil { // opening would make one
+		return nil, err
 	}
 	stats, err := p.stored(ctx, dir)
 	if err != nil {

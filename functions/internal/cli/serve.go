@@ -47,6 +47,9 @@ func (c *serveCommand) AfterApply() error {
 
 // Run serves until ctx ends.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	reload, stop := hangups() // first of all: until then a hang-up is the end
+	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 	log, err := p.logger(c.LogLevel, c.LogFormat)
 	if err != nil {
 		return err
@@ -55,8 +58,6 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	reload, stop := hangups()
-	defer stop()
 	return p.serve(ctx, wire.ServeOptions{
 		Config: c.Config, Data: c.Data, Listen: c.Listen, Grace: c.Grace,
 		Stdout: p.stdout, Log: log, Reload: reload,

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,6 +32,28 @@ func TestHangupAsksForAReload(t *testing.T) {
 		return nil
 	}
 	require.Equal(t, exitOK, p.run(ctx, []string{"serve", "--config", name}), stderr)
+}
+
+// TestHangupWhileStarting hangs up before the configuration is read. It also
+// shows that a broken pipe is not the end.
+func TestHangupWhileStarting(t *testing.T) { //nolint:paralleltest // signals are the whole process's
+	name := filepath.Join(t.TempDir(), "sluice.yaml")
+	require.NoError(t, syscall.Mkfifo(name, 0o600))
+	p, _, _, stderr := console(t, strings.NewReader(""))
+	p.serve = func(_ context.Context, o wire.ServeOptions) error {
+		<-o.Reload
+		require.True(t, signal.Ignored(syscall.SIGPIPE))
+		return nil
+	}
+	code := make(chan int)
+	go func() { code <- p.run(t.Context(), []string{"serve", "--config", name}) }()
+	fifo, err := os.OpenFile(name, os.O_WRONLY, 0) // once it is opened to be read
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	_, err = fifo.WriteString(worldConfig)
+	require.NoError(t, err)
+	require.NoError(t, fifo.Close())
+	require.Equal(t, exitOK, <-code, stderr)
 }
 
 func TestWait(t *testing.T) { //nolint:paralleltest // a bubble's clock
