@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,23 +27,32 @@ const (
 
 // read makes a response of an answer. A status other than 2xx says all, even
 // when the rest of the answer does not come; a 2xx is believed only when it
-// came whole, or up to the bound, since it may name items that failed.
-func (s *Sender) read(ctx context.Context, answer *http.Response, b *core.Batch) core.Response {
-	bound := int64(answerBytes + answerItemBytes*len(b.Items))
-	body, err := io.ReadAll(io.LimitReader(answer.Body, bound+1)) // one more: finds the end, so that the connection is free
+// came whole, or up to the bound, since it may name items that failed. What
+// follows a status below 200 is a connection, which no context ends, and is
+// not read. signature is the request's own, which is not shown.
+func (s *Sender) read(ctx context.Context, answer *http.Response, b *core.Batch, signature string) core.Response {
 	r := core.Response{
 		Status:     answer.StatusCode,
 		RetryAfter: retryAfter(answer.Header.Get("Retry-After"), s.clock.Now()),
-		Answer:     text(body),
 	}
-	if r.Status < 200 || r.Status > 299 {
+	if r.Status < 200 {
+		return r
+	}
+	bound := int64(answerBytes + answerItemBytes*len(b.Items))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bound+1)) // one more: finds the end, so that the connection is free
+	secrets := s.secrets
+	if signature != "" && len(body) > 0 {
+		secrets = slices.Concat(secrets, redactions(signatureRedactions(signature)))
+	}
+	r.Answer = text(redact(body, secrets))
+	if r.Status > 299 {
 		return r
 	}
 	if err != nil {
 		r.Err = s.mapError(ctx, err)
 		return r
 	}
-	r.Failed, r.Err = failures(s.format, b, body)
+	r.Failed, r.Err = failures(s.format, b, body, secrets)
 	return r
 }
 
@@ -75,7 +85,7 @@ const failuresField = "batchItemFailures"
 //
 // An answer without the field, or with an empty or null list, took all. A list
 // that cannot be relied upon is core.Unavailable: all items are sent again.
-func failures(f format.Format, b *core.Batch, body []byte) (core.Bits, error) {
+func failures(f format.Format, b *core.Batch, body []byte, secrets []string) (core.Bits, error) {
 	if !bytes.Contains(body, []byte(`"`+failuresField+`"`)) {
 		return nil, nil
 	}
@@ -103,11 +113,11 @@ func failures(f format.Format, b *core.Batch, body []byte) (core.Bits, error) {
 		}
 		named[*list[i].ItemIdentifier] = false
 	}
-	return match(f, b, named)
+	return match(f, b, named, secrets)
 }
 
 // match finds the items of these names, and settles that every name is one.
-func match(f format.Format, b *core.Batch, named map[string]bool) (core.Bits, error) {
+func match(f format.Format, b *core.Batch, named map[string]bool, secrets []string) (core.Bits, error) {
 	var failed core.Bits
 	for i := range b.Items {
 		id := f.ItemID(b, i)
@@ -118,7 +128,7 @@ func match(f format.Format, b *core.Batch, named map[string]bool) (core.Bits, er
 	}
 	for id, found := range named {
 		if !found {
-			return nil, core.Errorf(core.Unavailable, "the answer's %s names %q, which is not in the batch", failuresField, core.Cut(id, 40))
+			return nil, core.Errorf(core.Unavailable, "the answer's %s names %q, which is not in the batch", failuresField, core.Cut(string(redact([]byte(id), secrets)), 40))
 		}
 	}
 	return failed, nil

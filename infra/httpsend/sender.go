@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"sluice/core"
@@ -17,6 +18,7 @@ type Options struct {
 	Headers      []core.Header // sent with every batch, secrets resolved; none of Sluice's own
 	Format       format.Format
 	Secrets      []string      // sign with each of these: whsec_<base64>, or the key itself; none: no signature
+	Redact       []string      // never shown in an answer, nor are Secrets; those below 4 bytes are ignored
 	Timeout      time.Duration // of one send, from connecting to the answer's end
 	AllowPrivate bool          // also connect to private and loopback addresses
 	Concurrency  int           // connections kept open between sends
@@ -36,6 +38,7 @@ type Sender struct {
 	headers   http.Header // of every request
 	format    format.Format
 	keys      [][]byte
+	secrets   []string // never shown
 	timeout   time.Duration
 	clock     core.Clock
 	transport *http.Transport
@@ -64,6 +67,7 @@ func New(o Options) (*Sender, error) {
 	}
 	return &Sender{
 		url: u, headers: headers, format: o.Format, keys: keys,
+		secrets: redactions(slices.Concat(o.Redact, signingRedactions(o.Secrets))),
 		timeout: o.Timeout, clock: o.Clock, transport: newTransport(o),
 	}, nil
 }
@@ -113,10 +117,11 @@ func (s *Sender) Send(ctx context.Context, b *core.Batch) core.Response {
 	p := s.payloads.get()
 	defer p.release()
 	p.data = format.Append(p.data[:0], s.format, b)
-	answer, err := s.transport.RoundTrip(s.request(sending, b, p))
+	request := s.request(sending, b, p)
+	answer, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return core.Response{Err: s.mapError(ctx, err)}
 	}
 	defer func() { _ = answer.Body.Close() }() // all that matters has been read
-	return s.read(ctx, answer, b)
+	return s.read(ctx, answer, b, request.Header.Get("Webhook-Signature"))
 }

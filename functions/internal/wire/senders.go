@@ -78,6 +78,7 @@ func newHTTPSender(d *core.Destination, f format.Format, resolve resolver, clock
 			return nil, err
 		}
 		o.Secrets = append(o.Secrets, secret)
+		o.Redact = append(o.Redact, secret)
 	}
 	for _, h := range d.Headers {
 		value := h.Value
@@ -86,6 +87,7 @@ func newHTTPSender(d *core.Destination, f format.Format, resolve resolver, clock
 			if value, err = resolve(h.Secret); err != nil {
 				return nil, err
 			}
+			o.Redact = append(o.Redact, value)
 		}
 		o.Headers = append(o.Headers, core.Header{Name: h.Name, Value: value})
 	}
