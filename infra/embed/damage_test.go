@@ -336,9 +336,7 @@ func TestFullDisk(t *testing.T) {
 		require.Positive(t, core.RetryAfterOf(full))
 		for i := range 10 {
 			for must(s.Group(ctx, ref(fmt.Sprint(i)))).Life != "" {
-				c, _, err := claim(s, fmt.Sprint(i), 7)
-				require.NoError(t, err, "cycle %d", cycle)
-				require.NoError(t, ack(s, fmt.Sprint(i), c), "cycle %d", cycle)
+				settleOne(t, s, fmt.Sprint(i))
 			}
 		}
 		require.NoError(t, s.Failed())
@@ -351,6 +349,53 @@ func TestFullDisk(t *testing.T) {
 	s = mustOpen(t, fs, small())
 	require.Len(t, held(t, s, "room"), 3)
 	require.NoError(t, s.Failed())
+}
+
+// settleOne claims and settles a batch of a group. On a full disk it may have
+// to wait until what was settled before has made room.
+func settleOne(t *testing.T, s *Store, key string) {
+	t.Helper()
+	var c core.Claim
+	var err error
+	tried := func(try func() error) func() bool {
+		return func() bool {
+			err = try()
+			return core.CodeOf(err) != core.Full || err == nil
+		}
+	}
+	require.Eventually(t, tried(func() error { c, _, err = claim(s, key, 50); return err }), eventually, tick)
+	require.NoError(t, err)
+	require.Eventually(t, tried(func() error { return ack(s, key, c) }), eventually, tick)
+	require.NoError(t, err)
+}
+
+// TestFullDiskKeepsTheReserve: once an update has opened a segment of the
+// reserve on a full disk, appends are refused although they would fit in, and
+// what makes room is not.
+func TestFullDiskKeepsTheReserve(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, newMemFS(), small())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.log
+	spares := l.spares
+	l.full, l.spares = true, nil
+	defer func() { l.full, l.spares = false, spares }()
+	require.Equal(t, core.Full, core.CodeOf(l.makeRoom(100, leaveForAppend)))
+	require.NoError(t, l.makeRoom(100, leaveForUpdate))
+	require.NoError(t, l.makeRoom(100, leaveForCopy))
+}
+
+func TestSegmentNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"0000000001.log": true, "4294967295.log": true,
+		"1.log": false, "00000000001.log": false, "0000000000.log": false, "+000000001.log": false,
+		"0000000001": false, "0000000001.log.tmp": false, "4294967296.log": false, "checkpoint.0": false,
+	} {
+		_, ok := segmentGen(name)
+		require.Equal(t, want, ok, name)
+	}
 }
 
 // TestFullDiskElsewhere is a disk that something else fills, and frees again.

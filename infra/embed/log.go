@@ -88,6 +88,9 @@ var endSize = int64(recordSize(16))
 // makeRoom makes the next record of size bytes fit into the current segment.
 func (l *log) makeRoom(size, leave int) error {
 	if l.off+int64(size)+endSize <= l.cur.size {
+		if l.full && leave == leaveForAppend && len(l.spares) < leave {
+			return l.refuse() // this segment is of the reserve: an update has opened it
+		}
 		return nil
 	}
 	if dataStart+int64(size)+2*endSize > l.size {
@@ -97,15 +100,22 @@ func (l *log) makeRoom(size, leave int) error {
 		l.roll()
 		return nil
 	}
+	if l.full && (leave != leaveForUpdate || l.stuck) {
+		return l.refuse()
+	}
 	poke(l.spare)
 	if l.full {
 		poke(l.notice)
-		if leave != leaveForUpdate || l.stuck {
-			return &core.Error{Code: core.Full, Detail: "the disk is full", RetryAfter: time.Second}
-		}
 	}
 	l.starving = true
 	return errWait
+}
+
+// refuse has the log look whether the disk is still full, and says that it is.
+func (l *log) refuse() error {
+	poke(l.spare)
+	poke(l.notice)
+	return &core.Error{Code: core.Full, Detail: "the disk is full", RetryAfter: time.Second}
 }
 
 // start begins a log in a first segment, which is empty.
@@ -197,6 +207,9 @@ func (l *log) changed() {
 	l.room = make(chan struct{})
 }
 
+// noSpace reports whether a file can't be made for now, for want of room on
+// the disk or of the process's own: not a failure of the disk.
 func noSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }

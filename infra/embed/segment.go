@@ -40,11 +40,13 @@ func segmentName(dir string, gen uint32) string {
 	return filepath.Join(dir, fmt.Sprintf("%010d%s", gen, segmentSuffix))
 }
 
-// segmentGen is the generation that a file's name tells.
+// segmentGen is the generation that a file's name tells. A name that only
+// resembles a segment's is not one: it would take the real one's place.
 func segmentGen(name string) (gen uint32, ok bool) {
-	digits, isSegment := strings.CutSuffix(name, segmentSuffix)
+	digits, _ := strings.CutSuffix(name, segmentSuffix)
 	n, err := strconv.ParseUint(digits, 10, 32)
-	return uint32(n), isSegment && err == nil && n > 0
+	gen = uint32(n)
+	return gen, err == nil && n > 0 && name == segmentName("", gen)
 }
 
 // writeHeader marks the file as a segment, durably. The generation counts by
