@@ -178,30 +178,39 @@ func (p *probe) ack(ref core.Ref, c core.Claim, policy *core.Policy, now core.Mi
 
 // claim takes the next n items of a group, or as many as there are.
 func claim(s core.Store, ref core.Ref, n int, policy *core.Policy, now core.Millis) (core.Claim, error) {
-	t, err := taking(s, ref, n)
+	t, life, err := taking(s, ref, n)
 	if err != nil {
 		return core.Claim{}, err
 	}
-	var c core.Claim
+	return openClaim(s, ref, t, life, policy, now)
+}
+
+// openClaim claims what was read of a life of the group. Another life's numbers
+// stand for other items.
+func openClaim(s core.Store, ref core.Ref, t core.Taking, life string, policy *core.Policy, now core.Millis) (c core.Claim, err error) {
 	_, err = s.Update(context.Background(), ref, func(g *core.Group) (err error) {
+		if g.Life != life {
+			return core.Errorf(core.Conflict, "the group has begun anew")
+		}
 		c, err = g.Claim(t, policy, now)
 		return err
 	})
 	return c, err
 }
 
-// taking is the prefix of at most n items that a group could hand out next.
-func taking(s core.Store, ref core.Ref, n int) (core.Taking, error) {
+// taking is the prefix of at most n items that a group could hand out next,
+// and the life that it was read of.
+func taking(s core.Store, ref core.Ref, n int) (core.Taking, string, error) {
 	ctx := context.Background()
 	g, err := s.Group(ctx, ref)
 	if err != nil {
-		return core.Taking{}, err
+		return core.Taking{}, "", err
 	}
 	from := g.Head + 1
 	page, err := s.Items(ctx, ref, core.Span{From: from, To: min(g.Head+uint64(n), g.Tail)})
 	if err != nil {
-		return core.Taking{}, err
+		return core.Taking{}, "", err
 	}
 	return core.Taking{From: from, To: page.End, Through: page.Through, Items: len(page.Items),
-		NextAt: page.NextAt, Reason: core.ReasonItems}, nil
+		NextAt: page.NextAt, Reason: core.ReasonItems}, g.Life, nil
 }

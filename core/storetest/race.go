@@ -119,7 +119,7 @@ func raceClaims(t *testing.T, p *probe) {
 	p.append(start, part(ref, policy, start, 1, 50, 10))
 	for round := range 10 {
 		what := fmt.Sprintf("round %d", round)
-		next, err := taking(p.s, ref, 5)
+		next, _, err := taking(p.s, ref, 5)
 		require.NoError(t, err)
 		claims := make([]core.Claim, claimers)
 		won := winner(t, race(claimers, func(i int) error {
@@ -227,15 +227,11 @@ func raceDrain(t *testing.T, p *probe) {
 // none now, or another was faster.
 func drain(s core.Store, ref core.Ref, policy *core.Policy) ([]core.Item, error) {
 	ctx := context.Background()
-	next, err := taking(s, ref, 5)
+	next, life, err := taking(s, ref, 5)
 	if err != nil || next.To < next.From {
 		return nil, err
 	}
-	var c core.Claim
-	_, err = s.Update(ctx, ref, func(g *core.Group) (err error) {
-		c, err = g.Claim(next, policy, start)
-		return err
-	})
+	c, err := openClaim(s, ref, next, life, policy, start)
 	if core.CodeOf(err) == core.Conflict || err == nil && next.Items == 0 {
 		return nil, nil
 	} else if err != nil {
