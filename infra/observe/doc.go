@@ -1,9 +1,9 @@
-// Package observe makes metrics and logs of what the core reports.
+// Package observe makes Prometheus metrics of what the core reports.
 //
 //	core.Observer ─▶ counters and histograms ─┐
-//	              └▶ one log line an attempt  ├─▶ Handler: GET /metrics
+//	                                          ├─▶ Handler: GET /metrics
 //	Store.Stats ───▶ gauges, read at a scrape ┘
 //
 // Labels are names of the configuration, never a group's key: keys are client
-// data without bound. Logs do carry keys, cut and quoted.
+// data without bound.
 package observe

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -79,22 +78,16 @@ func (m *Metrics) histogram(name, help string, buckets []float64, names ...strin
 	return newChildren(len(names), v.WithLabelValues)
 }
 
-// Observer counts what happens, and logs each delivery attempt and, sparingly,
-// what fails in the background. It is safe for concurrent use.
-func (m *Metrics) Observer(log *slog.Logger) *core.Observer {
-	failures := newFailures(log, m.clock)
+// Observer counts what happens. It is safe for concurrent use.
+func (m *Metrics) Observer() *core.Observer {
 	return &core.Observer{
 		Events: func(source, outcome string, n int) {
 			m.events.get(labels{source, outcome}).Add(float64(n))
 		},
-		Attempt: func(a *core.Attempt) {
-			m.attempt(a)
-			logAttempt(log, a)
-		},
+		Attempt: m.attempt,
 		DeadLetters: func(buffer, reason string, n int) {
 			m.deadLetters.get(labels{buffer, reason}).Add(float64(n))
 		},
-		Failed: failures.report,
 	}
 }
 

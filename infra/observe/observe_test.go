@@ -2,11 +2,8 @@ package observe_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -49,8 +46,6 @@ func setup(t *testing.T) (*observe.Metrics, *store, *clock) {
 	c.ms.Store(1_700_000_000_000)
 	return observe.NewMetrics(s.read, c), s, c
 }
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // scrape returns the answer to GET /metrics.
 func scrape(t *testing.T, m *observe.Metrics) string {
@@ -115,7 +110,7 @@ func TestMetrics(t *testing.T) {
 		{Buffer: "gone", Groups: 1, Claimed: 1},
 	}
 	c.advance(1500 * time.Millisecond)
-	day(m.Observer(discard()))
+	day(m.Observer())
 	all := scrape(t, m)
 	golden(t, "metrics.txt", own(all))
 	for _, name := range []string{"go_goroutines ", "process_start_time_seconds ", "go_build_info{"} {
@@ -126,7 +121,7 @@ func TestMetrics(t *testing.T) {
 func TestNoGroupKeyIsALabel(t *testing.T) {
 	t.Parallel()
 	m, _, _ := setup(t)
-	m.Observer(discard()).Attempt(&core.Attempt{Buffer: "b", Group: "customer-4711", Batch: "x", Destination: "d"})
+	m.Observer().Attempt(&core.Attempt{Buffer: "b", Group: "customer-4711", Batch: "x", Destination: "d"})
 	require.NotContains(t, own(scrape(t, m)), "4711")
 }
 
@@ -147,7 +142,7 @@ sluice_pending_items{buffer="orders"} 0
 func TestAStoreThatIsDownHidesOnlyItsGauges(t *testing.T) {
 	t.Parallel()
 	m, s, _ := setup(t)
-	m.Observer(discard()).Events("web", core.EventsAccepted, 1)
+	m.Observer().Events("web", core.EventsAccepted, 1)
 	s.err = core.Errorf(core.Unavailable, "the disk is gone")
 	got := scrape(t, m)
 	require.Equal(t, "sluice_events_total{outcome=\"accepted\",source=\"web\"} 1\n", own(got))
@@ -173,7 +168,7 @@ func TestAScrapeEndsWithItsRequest(t *testing.T) {
 func TestNamesThatNobodyConfigured(t *testing.T) {
 	t.Parallel()
 	m, _, _ := setup(t)
-	o := m.Observer(discard())
+	o := m.Observer()
 	o.Events("\xff\xfe", core.EventsRefused, 1)
 	const made = 5000
 	for i := range made {
@@ -188,7 +183,7 @@ func TestNamesThatNobodyConfigured(t *testing.T) {
 func TestCountsAreExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	m, _, _ := setup(t)
-	o := m.Observer(discard())
+	o := m.Observer()
 	const workers, each = 32, 200
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -209,7 +204,7 @@ func TestCountsAreExactUnderConcurrency(t *testing.T) {
 
 func TestHotPathDoesNotAllocate(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	m, _, _ := setup(t)
-	o := m.Observer(discard())
+	o := m.Observer()
 	a := core.Attempt{Buffer: "b", Destination: "d", Reason: core.ReasonItems, Number: 1}
 	run := func() {
 		o.Events("web", core.EventsAccepted, 1)
@@ -220,8 +215,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) { //nolint:paralleltest // AllocsP
 }
 
 func BenchmarkEvents(b *testing.B) {
-	m := observe.NewMetrics((&store{}).read, &clock{})
-	o := m.Observer(discard())
+	o := observe.NewMetrics((&store{}).read, &clock{}).Observer()
 	b.ReportAllocs()
 	for b.Loop() {
 		o.Events("web", core.EventsAccepted, 1)
@@ -229,85 +223,10 @@ func BenchmarkEvents(b *testing.B) {
 }
 
 func BenchmarkAttempt(b *testing.B) {
-	json := slog.New(slog.NewJSONHandler(io.Discard, nil)) //nolint:sloglint // what encoding costs is measured too
-	for name, log := range map[string]*slog.Logger{"quiet": discard(), "json": json} {
-		b.Run(name, func(b *testing.B) {
-			m := observe.NewMetrics((&store{}).read, &clock{})
-			o := m.Observer(log)
-			a := core.Attempt{Buffer: "b", Group: "k", Destination: "d", Reason: core.ReasonItems, Number: 1, Outcome: core.Delivered, Status: 200}
-			b.ReportAllocs()
-			for b.Loop() {
-				o.Attempt(&a)
-			}
-		})
+	o := observe.NewMetrics((&store{}).read, &clock{}).Observer()
+	a := core.Attempt{Buffer: "b", Group: "k", Destination: "d", Reason: core.ReasonItems, Number: 1, Outcome: core.Delivered, Status: 200}
+	b.ReportAllocs()
+	for b.Loop() {
+		o.Attempt(&a)
 	}
-}
-
-// lines logs what run reports, without times.
-func lines(json bool, c *clock, run func(*core.Observer)) string {
-	var b strings.Builder
-	opts := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}
-	var h slog.Handler = slog.NewTextHandler(&b, opts)
-	if json {
-		h = slog.NewJSONHandler(&b, opts)
-	}
-	run(observe.NewMetrics((&store{}).read, c).Observer(slog.New(h)))
-	return b.String()
-}
-
-func TestAttemptLines(t *testing.T) {
-	t.Parallel()
-	run := func(o *core.Observer) {
-		day(o)
-		o.Attempt(&core.Attempt{Buffer: "b", Destination: "d", Batch: "x", Number: 3, Outcome: core.Partial, Status: 200})
-		o.Attempt(&core.Attempt{
-			Buffer: "b", Group: "a\x1b[2J\nlevel=ERROR \xff", Destination: "d", Batch: "y", Number: 1,
-			Outcome: core.Interrupted, Err: core.Wrap(core.Canceled, errors.New("shutting down"), "the send was stopped"),
-		})
-	}
-	golden(t, "attempts.json", lines(true, &clock{}, run))
-	golden(t, "attempts.txt", lines(false, &clock{}, run))
-}
-
-func TestLongKeysAndErrorsAreCut(t *testing.T) {
-	t.Parallel()
-	got := lines(true, &clock{}, func(o *core.Observer) {
-		o.Attempt(&core.Attempt{Group: strings.Repeat("ä", 1000), Err: errors.New(strings.Repeat("e", 5000))})
-	})
-	require.Equal(t, 128, strings.Count(got, "ä"))
-	require.Equal(t, 1024, strings.Count(strings.SplitN(got, `"error":"`, 2)[1], "e"))
-}
-
-func TestFailuresDoNotFloodTheLog(t *testing.T) {
-	t.Parallel()
-	c := &clock{}
-	got := lines(false, c, func(o *core.Observer) {
-		down := core.Errorf(core.Unavailable, "the store is down")
-		for range 1000 {
-			o.Failed("arm a check", down)
-		}
-		o.Failed("hand over a delivery", down) // another operation speaks for itself
-		c.advance(9_999 * time.Millisecond)
-		o.Failed("arm a check", down)
-		c.advance(time.Millisecond)
-		o.Failed("arm a check", down)
-		c.advance(-time.Hour) // a clock set back does not silence it
-		o.Failed("arm a check", down)
-	})
-	golden(t, "failures.txt", got)
-}
-
-func TestMadeUpOperationsShareALimit(t *testing.T) {
-	t.Parallel()
-	got := lines(false, &clock{}, func(o *core.Observer) {
-		for i := range 500 {
-			o.Failed(fmt.Sprint("op ", i), errors.New("x"))
-		}
-	})
-	require.Equal(t, 101, strings.Count(got, "\n"))
 }

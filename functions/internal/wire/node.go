@@ -11,6 +11,8 @@ import (
 
 	"sluice/core"
 	"sluice/functions/internal/api"
+	"sluice/functions/internal/observers"
+	"sluice/infra/attemptlog"
 	"sluice/infra/config"
 	"sluice/infra/embed"
 	"sluice/infra/observe"
@@ -56,7 +58,9 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
 			Clock: clock, IDs: NewIDs(), Rand: jitter{},
-			Observer: observing(metrics.Observer(o.Log), last),
+			Observer: observers.Join(
+				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
+			),
 		},
 		letters: letters,
 		resolve: config.NewSecrets(os.LookupEnv).Resolve,
@@ -67,16 +71,6 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 		log:     o.Log,
 	}
 	return n
-}
-
-// observing also remembers each buffer's last attempt.
-func observing(o *core.Observer, last *api.LastAttempts) *core.Observer {
-	both := *o
-	both.Attempt = func(a *core.Attempt) {
-		last.Record(a)
-		o.Attempt(a)
-	}
-	return &both
 }
 
 // concurrency is how many sends to a destination may be under way.

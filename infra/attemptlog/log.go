@@ -1,4 +1,4 @@
-package observe
+package attemptlog
 
 import (
 	"context"
@@ -15,6 +15,16 @@ const (
 	// maxError bounds the error text of a line, in bytes.
 	maxError = 1 << 10
 )
+
+// Observer logs each delivery attempt, at a level that follows its outcome, and
+// of what fails in the background at most one line per operation in ten
+// seconds by the clock. It is safe for concurrent use.
+func Observer(log *slog.Logger, clock core.Clock) *core.Observer {
+	return &core.Observer{
+		Attempt: func(a *core.Attempt) { logAttempt(log, a) },
+		Failed:  newFailures(log, clock).report,
+	}
+}
 
 // logAttempt writes the one line that tells a whole attempt.
 func logAttempt(log *slog.Logger, a *core.Attempt) {
@@ -60,6 +70,8 @@ const (
 	failureEvery = 10 * time.Second
 	// maxOps bounds the operations told apart.
 	maxOps = 100
+	// other stands for every operation beyond maxOps.
+	other = "other"
 )
 
 // failures logs background failures, at most one line per operation and
