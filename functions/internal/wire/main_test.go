@@ -59,8 +59,8 @@ buffers:
 	return path
 }
 
-// system is a running one, and a client of it.
-type system struct {
+// running is a whole system, and a client of it.
+type running struct {
 	t      *testing.T
 	url    string
 	client *http.Client
@@ -72,10 +72,10 @@ type system struct {
 
 // launch runs a system until the test ends, or it is stopped. listen opens
 // where it listens, and dial connects to that; both nil: on loopback.
-func launch(t *testing.T, o ServeOptions, l *pipes) *system {
+func launch(t *testing.T, o ServeOptions, l *pipes) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &system{t: t, log: newLogs(), reload: make(chan struct{}), stop: cancel, ended: make(chan error, 1)}
+	s := &running{t: t, log: newLogs(), reload: make(chan struct{}), stop: cancel, ended: make(chan error, 1)}
 	ready := make(chan string, 1)
 	o.Log, o.Reload, o.Ready = slog.New(slog.NewTextHandler(s.log, nil)), s.reload, func(url string) { ready <- url }
 	transport := &http.Transport{}
@@ -102,7 +102,7 @@ func launch(t *testing.T, o ServeOptions, l *pipes) *system {
 }
 
 // end stops the system, which must succeed.
-func (s *system) end() {
+func (s *running) end() {
 	s.t.Helper()
 	s.stop()
 	s.client.CloseIdleConnections()
@@ -110,13 +110,13 @@ func (s *system) end() {
 }
 
 // post sends an event, and returns the answer's status.
-func (s *system) post(body string) int {
+func (s *running) post(body string) int {
 	s.t.Helper()
 	status, _ := s.call(http.MethodPost, "/v1/sources/in", body)
 	return status
 }
 
-func (s *system) accept(keys ...string) {
+func (s *running) accept(keys ...string) {
 	s.t.Helper()
 	for _, k := range keys {
 		require.Equal(s.t, http.StatusAccepted, s.post(event(k)))
@@ -125,7 +125,7 @@ func (s *system) accept(keys ...string) {
 
 func event(key string) string { return fmt.Sprintf(`{"k":%q}`, key) }
 
-func (s *system) call(method, path, body string) (int, string) {
+func (s *running) call(method, path, body string) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -139,7 +139,7 @@ func (s *system) call(method, path, body string) (int, string) {
 }
 
 // deadLetters is how many there are.
-func (s *system) deadLetters() int {
+func (s *running) deadLetters() int {
 	s.t.Helper()
 	status, text := s.call(http.MethodGet, "/v1/deadletters", "")
 	require.Equal(s.t, http.StatusOK, status)
@@ -150,7 +150,7 @@ func (s *system) deadLetters() int {
 
 // reloads has it read its configuration again, and waits until it says how
 // that went.
-func (s *system) reloads(says string) {
+func (s *running) reloads(says string) {
 	s.t.Helper()
 	from := s.log.len()
 	s.reload <- struct{}{}

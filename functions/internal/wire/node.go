@@ -12,6 +12,7 @@ import (
 	"sluice/core"
 	"sluice/functions/internal/api"
 	"sluice/functions/internal/observers"
+	"sluice/functions/internal/system"
 	"sluice/infra/attemptlog"
 	"sluice/infra/config"
 	"sluice/infra/embed"
@@ -48,7 +49,7 @@ func (n *node) use() (s *services, done func()) {
 }
 
 func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
-	clock := SystemClock()
+	clock := system.Clock()
 	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log}
 	n.queue = queue.New(n.concurrency)
 	metrics := observe.NewMetrics(store.Stats, clock)
@@ -57,7 +58,7 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	n.parts = parts{
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
-			Clock: clock, IDs: NewIDs(), Rand: jitter{},
+			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{},
 			Observer: observers.Join(
 				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
 			),

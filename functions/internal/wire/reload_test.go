@@ -251,8 +251,8 @@ func TestReloadDuringASend(t *testing.T) {
 			path := configure(t, "", before)
 			n, attempts, _ := newTestNode(t, path, out)
 			old := n.now
-			h := &held{old.senders.byName["out"], make(chan struct{}), make(chan struct{})}
-			old.senders.byName["out"] = h
+			h := &held{old.senders.ByName["out"], make(chan struct{}), make(chan struct{})}
+			old.senders.ByName["out"] = h
 			require.Equal(t, http.StatusAccepted, take(t, n, "old"))
 			within(t, h.begun, "the send")
 

@@ -8,6 +8,7 @@ import (
 
 	"sluice/core"
 	"sluice/functions/internal/api"
+	"sluice/functions/internal/senders"
 )
 
 // services are the core on one configuration, with its way in and its ways out.
@@ -16,7 +17,7 @@ type services struct {
 	checker   *core.Checker
 	deliverer *core.Deliverer
 	sweeper   *core.Sweeper
-	senders   *senders
+	senders   *senders.Set
 	handler   http.Handler
 
 	users sync.WaitGroup // whoever works on them; see node.use
@@ -25,14 +26,14 @@ type services struct {
 // retire closes the destinations when nobody works on the services any more.
 func (s *services) retire() {
 	s.users.Wait()
-	s.senders.close()
+	s.senders.Close()
 }
 
 // parts is what services are built on.
 type parts struct {
 	ports   core.Ports // without senders
 	letters core.DeadLetterQueue
-	resolve resolver
+	resolve senders.Resolver
 	stdout  io.Writer
 	metrics http.Handler
 	last    *api.LastAttempts
@@ -47,12 +48,12 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
-	senders, err := newSenders(c, p.resolve, p.stdout, p.ports.Clock)
+	open, err := senders.Open(c, openers(p.resolve, p.stdout, p.ports.Clock))
 	if err != nil {
 		return nil, err
 	}
 	ports := p.ports
-	ports.Sender = senders.sender
+	ports.Sender = open.Sender
 	handler, err := api.New(api.Backend{
 		Catalog:     catalog,
 		Ingester:    core.NewIngester(catalog, ports),
@@ -63,7 +64,7 @@ func newServices(c *core.Config, p parts) (*services, error) {
 		Attempts:    p.last,
 	}, api.Options{Resolve: p.resolve, Clock: ports.Clock, Metrics: p.metrics, Log: p.log})
 	if err != nil {
-		senders.close()
+		open.Close()
 		return nil, err
 	}
 	return &services{
@@ -71,7 +72,7 @@ func newServices(c *core.Config, p parts) (*services, error) {
 		checker:   core.NewChecker(catalog, ports),
 		deliverer: core.NewDeliverer(catalog, ports),
 		sweeper:   core.NewSweeper(catalog, ports),
-		senders:   senders,
+		senders:   open,
 		handler:   handler,
 	}, nil
 }

@@ -72,7 +72,7 @@ func inBubble(t *testing.T, batch string, test func(h *house)) {
 	})
 }
 
-func (h *house) start() *system { return launch(h.t, h.o, newPipes()) }
+func (h *house) start() *running { return launch(h.t, h.o, newPipes()) }
 
 // next runs another system until all that is left has been sent.
 func (h *house) next() {
@@ -96,7 +96,7 @@ type upload struct {
 	status chan int // 0: it was cut off
 }
 
-func (s *system) upload() *upload {
+func (s *running) upload() *upload {
 	s.t.Helper()
 	body, w := io.Pipe()
 	u := &upload{body: w, status: make(chan int, 1)}
@@ -124,7 +124,7 @@ func (u *upload) finish(key string) {
 }
 
 // stopping begins to stop a system, and returns how long that took when it has.
-func (s *system) stopping() chan time.Duration {
+func (s *running) stopping() chan time.Duration {
 	begin := time.Now()
 	took := make(chan time.Duration, 1)
 	s.stop()

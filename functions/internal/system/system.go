@@ -1,4 +1,6 @@
-package wire
+// Package system is what a process takes from the machine it runs on: the
+// time, ids and randomness, behind the core's ports.
+package system
 
 import (
 	"bufio"
@@ -12,14 +14,14 @@ import (
 	"sluice/core"
 )
 
-// SystemClock is the system's clock.
-func SystemClock() core.Clock {
+// Clock is the system's clock.
+func Clock() core.Clock {
 	return core.ClockFunc(func() core.Millis { return core.At(time.Now()) })
 }
 
-// NewIDs makes ULIDs: unique, and in order within a process, also when the
-// clock is set back. It is safe for concurrent use.
-func NewIDs() core.IDs { return newIDs(ulid.Now) }
+// IDs makes ULIDs: unique, and in order within a process, also when the clock
+// is set back. It is safe for concurrent use.
+func IDs() core.IDs { return newIDs(ulid.Now) }
 
 // newIDs makes ULIDs by a clock in milliseconds.
 func newIDs(now func() uint64) core.IDs {
@@ -38,7 +40,8 @@ func newIDs(now func() uint64) core.IDs {
 	})
 }
 
-// jitter is the process's source of randomness for waits.
-type jitter struct{}
+// Jitter is the process's source of randomness for waits.
+type Jitter struct{}
 
-func (jitter) Int64N(n int64) int64 { return rand.Int64N(n) }
+// Int64N is a random number in [0, n).
+func (Jitter) Int64N(n int64) int64 { return rand.Int64N(n) }

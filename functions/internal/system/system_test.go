@@ -1,4 +1,4 @@
-package wire
+package system
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func TestIDsAreInOrder(t *testing.T) {
 func TestIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	const makers, each = 8, 5000
-	ids := NewIDs()
+	ids := IDs()
 	made := make([][]string, makers)
 	var wg sync.WaitGroup
 	for m := range makers {

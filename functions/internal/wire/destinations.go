@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"io"
+
+	"sluice/core"
+	"sluice/core/format"
+	"sluice/functions/internal/senders"
+	"sluice/infra/filesend"
+)
+
+// openers are the destinations that this process knows: all of them.
+func openers(resolve senders.Resolver, stdout io.Writer, clock core.Clock) map[string]senders.Opener {
+	return map[string]senders.Opener{
+		core.TypeHTTP: senders.HTTP(resolve, clock),
+		core.TypeFile: func(d *core.Destination, f format.Format) (core.Sender, func(), error) {
+			s, err := filesend.NewFile(d.Path, f, filesend.Timeout(d.Timeout))
+			if err != nil {
+				return nil, nil, err
+			}
+			return s, closer(s), nil
+		},
+		core.TypeStdout: func(d *core.Destination, f format.Format) (core.Sender, func(), error) {
+			s := filesend.NewWriter(stdout, f, filesend.Timeout(d.Timeout))
+			return s, closer(s), nil
+		},
+	}
+}
+
+func closer(s *filesend.Sender) func() {
+	return func() { _ = s.Close() } // each batch was written before it was answered
+}
