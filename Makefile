@@ -1,4 +1,5 @@
 # Everything here needs Go and make alone; `make lint` builds its own linter.
+# `make standins`, which needs Node.js, lets the tests of the AWS side run too.
 
 GO       ?= go
 PKGS     ?= ./...
@@ -59,6 +60,14 @@ simulate: ## Run the property tests with CHECKS (2000) random cases each
 	$(GO) test -count=1 -timeout 60m $$($(GO) list -test \
 		-f '{{$$p := .}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{println $$p.ForTest}}{{end}}{{end}}' \
 		$(PKGS) | sort -u) -rapid.checks=$(CHECKS)
+
+.PHONY: standins
+standins: .ci/standins/node_modules/.package-lock.json ## Install what the tests start in place of AWS (needs Node.js)
+
+# npm writes this file when it is through. No package needs its install script.
+.ci/standins/node_modules/.package-lock.json: .ci/standins/package.json .ci/standins/package-lock.json
+	cd .ci/standins && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 .PHONY: conformance
 conformance: ## Run the shared suites, and say which adapters passed them

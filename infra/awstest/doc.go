@@ -1,0 +1,25 @@
+// Package awstest is the one way in which tests get stand-ins for AWS:
+// dynalite for DynamoDB and fauxqs for SQS, at the versions that the lock file
+// in .ci/standins pins, listening on 127.0.0.1 alone.
+//
+//	test binary ──stdin──▶ node standin.mjs dynamodb   one for each binary, started by the
+//	     │                      ▲                      first test that asks; ends with the
+//	     └── a client and ──────┘                      binary, as its stdin then closes
+//	         a table of its own, for each test
+//
+// A test takes what it needs and cleans up nothing:
+//
+//	meter, faults := &awstest.Meter{}, &awstest.Faults{}
+//	client := awstest.DynamoDB(t, meter.Option, faults.Option)
+//	store := dynamo.New(client, dynamo.Options{Table: awstest.Table(t, client)})
+//	...
+//	require.Equal(t, 2, meter.Usage().Requests)
+//
+// [Meter] counts requests and capacity units, [Faults] makes chosen calls fail
+// before or after they were carried out. Both work on the clients of every
+// service. Without Node.js, or before `make standins`, a test that asks for a
+// stand-in is skipped.
+//
+// What the stand-ins do over the network takes real time, so they are of no
+// use inside a bubble of testing/synctest.
+package awstest
