@@ -50,7 +50,7 @@ func TestSweepIsNotStarved(t *testing.T) {
 		t.Parallel()
 		m := newManual(t, config(batch(50, 5*s, 15*s)))
 		fill(m, "b", func(r core.Ref, p *core.Policy) {
-			_, err := m.memory.Update(context.Background(), r, func(g *core.Group) error {
+			_, err := m.memory.Update(context.Background(), r, nil, func(g *core.Group) error {
 				c, err := g.Claim(core.Taking{From: 1, To: 1, Items: 1}, p, m.now)
 				if err != nil {
 					return err

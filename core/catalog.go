@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"sluice/core/render"
@@ -119,12 +120,24 @@ func (s *Subscription) ref(e *Event) (Ref, error) {
 		return Ref{}, Errorf(TooLarge, "the event has %d bytes; buffer %s takes at most %d (overflow.maxBytes)", e.Size(), s.Buffer.Name, limit)
 	}
 	key, err := s.Key(e)
-	return Ref{Buffer: s.Buffer.Name, Key: key}, err
+	return Ref{Buffer: s.Buffer.Name, Key: key, Shard: s.shard(e)}, err
 }
 
-// delivery is the delivery of one of the subscription's groups.
-func (s *Subscription) delivery(ref Ref) Delivery {
-	return Delivery{Ref: ref, Destination: s.Destination.Name}
+// shard is the shard of its group that an event belongs to: the same one
+// however often the event is sent.
+func (s *Subscription) shard(e *Event) int {
+	if s.Buffer.Shards <= 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(e.ID)) // never fails
+	return int(h.Sum32() % uint32(s.Buffer.Shards))
+}
+
+// delivery is the delivery of one of the subscription's groups, which has been
+// read as seen, or not if that is nil.
+func (s *Subscription) delivery(ref Ref, seen *Group) Delivery {
+	return Delivery{Ref: ref, Destination: s.Destination.Name, Seen: seen}
 }
 
 // view shows an event to a template.
@@ -155,4 +168,9 @@ func (v view) Headers() map[string]string {
 }
 
 // String names the group for people.
-func (r Ref) String() string { return fmt.Sprintf("%s/%q", r.Buffer, r.Key) }
+func (r Ref) String() string {
+	if r.Shard == 0 {
+		return fmt.Sprintf("%s/%q", r.Buffer, r.Key)
+	}
+	return fmt.Sprintf("%s/%q#%d", r.Buffer, r.Key, r.Shard)
+}

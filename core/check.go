@@ -37,7 +37,7 @@ func (c *Checker) check(ctx context.Context, h Hint) error {
 	}
 	now := c.ports.Clock.Now()
 	if g.Wanted(&sub.Policy, now) {
-		return c.ports.Queue.Hand(ctx, sub.delivery(h.Ref))
+		return c.ports.Queue.Hand(ctx, sub.delivery(h.Ref, &g))
 	}
 	next := g.Clone()
 	moved := next.Check(&sub.Policy, now)
@@ -56,7 +56,7 @@ var errUnchanged = errors.New("nothing to change")
 // rearm sets the next check of a group that is not to be delivered now,
 // unless it has changed since it was read, and arms what has moved.
 func (p *Ports) rearm(ctx context.Context, sub *Subscription, ref Ref, was *Group) error {
-	g, err := p.Store.Update(ctx, ref, func(g *Group) error {
+	g, err := p.Store.Update(ctx, ref, was, func(g *Group) error {
 		if g.Life != was.Life || g.Rev != was.Rev || !g.Check(&sub.Policy, p.Clock.Now()) {
 			return errUnchanged
 		}
@@ -67,6 +67,9 @@ func (p *Ports) rearm(ctx context.Context, sub *Subscription, ref Ref, was *Grou
 	}
 	if err != nil {
 		return err
+	}
+	if now := p.Clock.Now(); g.CheckAt > now && g.Wanted(&sub.Policy, now) {
+		p.hand(ctx, sub.delivery(ref, &g)) // an append that the transition did not see has filled it
 	}
 	p.armCheck(ctx, ref, &g)
 	for i := range g.Claims {

@@ -20,6 +20,7 @@ type Claim struct {
 	Due          Millis // when the lease ends, or the next attempt is due
 	FirstErrorAt Millis
 	Error        string // the last error, at most MaxClaimError bytes
+	Mark         uint64 // where the store begins to look for item From; its own
 }
 
 // MaxClaimError bounds the error text that a claim keeps, in bytes.
@@ -40,6 +41,7 @@ type Taking struct {
 	Through int64  // the log's payload bytes up to there
 	Items   int    // items among them; 0 when all the numbers are void
 	NextAt  Millis // arrival of item To + 1, or a lower bound; 0 when not known
+	Mark    uint64 // where the store begins to look for item To + 1
 	Reason  Reason
 }
 
@@ -55,10 +57,11 @@ func (g *Group) Claim(t Taking, p *Policy, now Millis) (Claim, error) {
 	var c Claim
 	if t.Items > 0 {
 		c = Claim{ID: fmt.Sprintf("%s-%d", g.Life, t.From), From: t.From, To: t.To,
-			Reason: t.Reason, Attempt: 1, Lease: 1, Due: now.Add(p.Lease)}
+			Reason: t.Reason, Attempt: 1, Lease: 1, Due: now.Add(p.Lease), Mark: g.Mark}
 		g.Claims = append(g.Claims, c)
 	}
-	g.Head, g.HeadBytes = t.To, t.Through
+	g.Head, g.HeadBytes, g.Mark = t.To, t.Through, t.Mark
+	g.Void, g.VoidBytes = 0, 0
 	g.FirstAt = max(g.FirstAt, t.NextAt)
 	g.Ceiling = g.ceiling(p)
 	g.changed(p, now)
@@ -171,7 +174,7 @@ func (g *Group) Shrink(id string, lease uint64, failed Bits, due Millis, cause s
 		return Errorf(Internal, "a partial success of claim %s left nothing", id)
 	}
 	r := Claim{From: left[0], To: left[len(left)-1], Residue: c.Residue + 1, Reason: c.Reason,
-		Attempt: c.Attempt, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt}
+		Attempt: c.Attempt, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt, Mark: c.Mark}
 	r.ID = residueID(c.ID, c.Residue, r.Residue)
 	for seq, i := r.From, 0; seq <= r.To; seq++ {
 		if seq == left[i] {

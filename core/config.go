@@ -20,9 +20,10 @@ type Control struct {
 	Tokens []Secret // none: loopback only
 }
 
-// StoreConfig is about the embedded store.
+// StoreConfig is about the store.
 type StoreConfig struct {
-	Sync bool // fsync before every answer
+	Sync      bool          // fsync before every answer; embedded store
+	Retention time.Duration // how long items outlive their deadline at most, delivered or not; DynamoDB
 }
 
 // Source is a named way in.
@@ -74,6 +75,7 @@ type Buffer struct {
 	Overflow    OverflowConfig
 	Concurrency int
 	Ordered     bool  // written as `ordering: {}`
+	Shards      int   // records that each group is spread over; DynamoDB
 	Size        int64 // 0: no limit
 }
 

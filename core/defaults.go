@@ -75,6 +75,8 @@ var (
 	OverflowItemsRange = Range{UnitCount, 0, 0, 1_000_000_000}
 	BatchesRange       = Range{UnitCount, 1, 1, MaxClaims} // batches of one group in flight
 	SizeRange          = Range{UnitCount, 0, 0, 1_000_000_000}
+	ShardsRange        = Range{UnitCount, 1, 1, 64}
+	RetentionRange     = durations(7*24*time.Hour, time.Hour, 365*24*time.Hour)
 )
 
 func durations(def, lo, hi time.Duration) Range {
@@ -115,8 +117,13 @@ func formatBytes(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// formatDuration is d without the zeros of its own String: 5m, not 5m0s.
+// formatDuration is d without the zeros of its own String: 5m, not 5m0s; days
+// from two on.
 func formatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 2*day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -128,7 +135,9 @@ func formatDuration(d time.Duration) string {
 }
 
 // NewConfig is a configuration with nothing in it but defaults.
-func NewConfig() *Config { return &Config{Store: StoreConfig{Sync: true}} }
+func NewConfig() *Config {
+	return &Config{Store: StoreConfig{Sync: true, Retention: time.Duration(RetentionRange.Default)}}
+}
 
 // NewSource is a source with every default.
 func NewSource(name string) Source {
@@ -161,6 +170,7 @@ func NewBuffer(name string) Buffer {
 		},
 		Overflow:    OverflowConfig{MaxBytes: OverflowBytesRange.Default},
 		Concurrency: int(BatchesRange.Default),
+		Shards:      int(ShardsRange.Default),
 	}
 }
 

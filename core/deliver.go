@@ -27,7 +27,7 @@ const unreadable = time.Second
 type shipment struct {
 	sub      *Subscription
 	ref      Ref
-	life     string
+	group    Group // as this deliverer has last read or written it
 	claim    Claim
 	items    []Item
 	deadline Millis // since when it could have been sent
@@ -42,7 +42,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 		return false, nil //nolint:nilerr // its items wait until the buffer is configured, or the process runs, again
 	}
 	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
-	s, err := d.take(store, sub, del.Ref)
+	s, err := d.take(store, sub, &del)
 	if err != nil || s == nil {
 		return false, err
 	}
@@ -52,35 +52,45 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 
 // take makes this deliverer the holder of the group's next batch: one whose
 // retry is due or whose deliverer died before any new one. nil: nothing is due.
-func (d *Deliverer) take(ctx context.Context, sub *Subscription, ref Ref) (*shipment, error) {
+func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) (*shipment, error) {
+	seen := del.Seen
 	for range races {
-		g, err := d.ports.Store.Group(ctx, ref)
+		g, err := d.look(ctx, sub, del.Ref, seen)
 		if err != nil {
 			return nil, err
 		}
-		s, err := d.next(ctx, sub, ref, &g)
+		seen = nil
+		s, err := d.next(ctx, sub, del.Ref, &g)
 		switch {
 		case err == nil:
 			return s, nil
 		case CodeOf(err) != Conflict:
 			// the hint that led here is used up: this one is in its place
-			d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: d.ports.Clock.Now().Add(unreadable)})
+			d.ports.arm(ctx, Hint{Ref: del.Ref, Life: g.Life, At: d.ports.Clock.Now().Add(unreadable)})
 			return nil, err
 		}
 		// another was faster: look again
 	}
-	d.ports.hand(ctx, sub.delivery(ref)) // later, when the others are through
+	d.ports.hand(ctx, sub.delivery(del.Ref, nil)) // later, when the others are through
 	return nil, nil
+}
+
+// look reads the group, unless what the sender of the delivery has seen will
+// do: if it has changed since, no claim on it succeeds.
+func (d *Deliverer) look(ctx context.Context, sub *Subscription, ref Ref, seen *Group) (Group, error) {
+	if seen != nil && seen.Life != "" && seen.Wanted(&sub.Policy, d.ports.Clock.Now()) {
+		return seen.Clone(), nil
+	}
+	return d.ports.Store.Group(ctx, ref)
 }
 
 func (d *Deliverer) next(ctx context.Context, sub *Subscription, ref Ref, g *Group) (*shipment, error) {
 	p, now := &sub.Policy, d.ports.Clock.Now()
 	if c := g.Expired(p, now); c != nil {
-		return d.recover(ctx, sub, ref, c)
+		return d.recover(ctx, sub, ref, g, c)
 	}
-	v := Evaluate(g, p, now)
-	if v.Due && !g.Blocked(p, now) {
-		return d.claim(ctx, sub, ref, g, v)
+	if !g.Blocked(p, now) && Evaluate(g, p, now).Due {
+		return d.claim(ctx, sub, ref, g)
 	}
 	if g.CheckAt != 0 && g.CheckAt <= now {
 		// it was due when it was handed over, and that used its hint up
@@ -90,10 +100,11 @@ func (d *Deliverer) next(ctx context.Context, sub *Subscription, ref Ref, g *Gro
 }
 
 // recover takes an expired claim as it is.
-func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, c *Claim) (*shipment, error) {
+func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, was *Group, c *Claim) (*shipment, error) {
 	s := &shipment{sub: sub, ref: ref, deadline: c.Due}
 	var checkAt Millis
-	g, err := d.ports.Store.Update(ctx, ref, func(g *Group) (err error) {
+	var err error
+	s.group, err = d.ports.Store.Update(ctx, ref, was, func(g *Group) (err error) {
 		checkAt = g.CheckAt
 		s.claim, err = g.Recover(c.ID, &sub.Policy, d.ports.Clock.Now())
 		return err
@@ -101,20 +112,20 @@ func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, c *
 	if err != nil {
 		return nil, err
 	}
-	s.life = g.Life
-	d.rest(ctx, s, &g, checkAt)
-	if s.items, err = d.members(ctx, ref, &s.claim); err != nil {
+	d.rest(ctx, s, checkAt)
+	if s.items, err = d.members(ctx, s); err != nil {
 		_, e := d.postpone(ctx, s, unreadable)
 		return nil, errors.Join(err, e)
 	}
 	return s, nil
 }
 
-// members reads a claim's unsettled items.
-func (d *Deliverer) members(ctx context.Context, ref Ref, c *Claim) ([]Item, error) {
+// members reads the unsettled items of a shipment's claim.
+func (d *Deliverer) members(ctx context.Context, s *shipment) ([]Item, error) {
 	var items []Item
+	c := &s.claim
 	for from := c.From; from <= c.To; {
-		page, err := d.ports.Store.Items(ctx, ref, Span{From: from, To: c.To})
+		page, err := d.ports.Store.Items(ctx, s.ref, &s.group, Span{From: from, To: c.To})
 		if err != nil {
 			return nil, err
 		}
@@ -124,78 +135,58 @@ func (d *Deliverer) members(ctx context.Context, ref Ref, c *Claim) ([]Item, err
 			}
 		}
 		if page.End < from {
-			return nil, Errorf(Unavailable, "the items of %s from %d on can't be read yet", ref, from)
+			return nil, Errorf(Unavailable, "the items of %s from %d on can't be read yet", s.ref, from)
 		}
 		from = page.End + 1
 	}
 	return items, nil
 }
 
-// claim opens a claim on the first pending items.
-func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Group, v Verdict) (*shipment, error) {
+// claim opens a claim on the first pending items of a group that is due.
+func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Group) (*shipment, error) {
 	p := &sub.Policy
-	from := g.Head + 1
-	page, err := d.ports.Store.Items(ctx, ref, Span{
-		From: from, To: min(g.Tail, g.Head+uint64(p.MaxItems)), MaxBytes: p.CapBytes,
+	page, err := d.ports.Store.Items(ctx, ref, g, Span{
+		From: g.Head + 1, To: g.Tail, MaxItems: p.MaxItems, MaxBytes: p.CapBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if v.Reason == ReasonWait && len(page.Items) > 0 {
-		first := &page.Items[0]
-		if at := first.ReceivedAt; g.FirstAt < at && at <= d.ports.Clock.Now() {
-			return nil, d.arrived(ctx, sub, ref, g, first)
-		}
+	v, err := d.confirm(ctx, sub, ref, g, &page)
+	if err != nil || !v.Due {
+		return nil, err
 	}
-	taking, items := Split(from, &page, v.Reason, p)
+	taking, items := Split(g.Head+1, &page, v.Reason, p)
 	if taking.To == g.Tail {
 		taking.NextAt = g.LastAt // what is behind by now has arrived since
 	}
-	s := &shipment{sub: sub, ref: ref, life: g.Life, items: items, deadline: v.Deadline}
+	s := &shipment{sub: sub, ref: ref, items: items, deadline: v.Deadline}
 	var checkAt Millis
-	after, err := d.ports.Store.Update(ctx, ref, func(g *Group) (err error) {
-		if g.Life != s.life {
+	s.group, err = d.ports.Store.Update(ctx, ref, g, func(now *Group) (err error) {
+		if now.Life != g.Life {
 			return Errorf(Conflict, "the group has begun anew")
 		}
-		checkAt = g.CheckAt
-		s.claim, err = g.Claim(taking, p, d.ports.Clock.Now())
+		checkAt = now.CheckAt
+		s.claim, err = now.Claim(taking, p, d.ports.Clock.Now())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.rest(ctx, s, &after, checkAt)
+	d.rest(ctx, s, checkAt)
 	if len(items) == 0 {
 		return nil, Errorf(Conflict, "items %d to %d are void", taking.From, taking.To)
 	}
 	return s, nil
 }
 
-// arrived corrects a record whose FirstAt was no more than a lower bound, and
-// has the group looked at again.
-func (d *Deliverer) arrived(ctx context.Context, sub *Subscription, ref Ref, was *Group, first *Item) error {
-	g, err := d.ports.Store.Update(ctx, ref, func(g *Group) error {
-		if g.Life != was.Life {
-			return Errorf(Conflict, "the group has begun anew")
-		}
-		g.Arrived(first.Seq, first.ReceivedAt, &sub.Policy, d.ports.Clock.Now())
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	d.ports.armCheck(ctx, ref, &g)
-	return Errorf(Conflict, "the oldest item of %s has arrived later than its record said", ref)
-}
-
 // rest sees to what a claim that this deliverer goes on to hold leaves behind:
 // another takes what is due if it may; anything else is checked at CheckAt,
 // which the update may have moved.
-func (d *Deliverer) rest(ctx context.Context, s *shipment, g *Group, was Millis) {
-	p, now := &s.sub.Policy, d.ports.Clock.Now()
+func (d *Deliverer) rest(ctx context.Context, s *shipment, was Millis) {
+	p, now, g := &s.sub.Policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):
-		d.ports.hand(ctx, s.sub.delivery(s.ref))
+		d.ports.hand(ctx, s.sub.delivery(s.ref, g))
 	case g.CheckAt != was:
 		d.ports.armCheck(ctx, s.ref, g)
 	}

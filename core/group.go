@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// Ref names a group.
+// Ref names a group, or one of the shards that its buffer spreads it over,
+// each of which is a group of its own to everything but its receiver.
 type Ref struct {
 	Buffer string
 	Key    string
+	Shard  int // from 0
 }
 
 // Group is one group's record. Its items lie in a log beside it, numbered from
@@ -35,6 +37,10 @@ type Group struct {
 
 	Ceiling uint64 // appends beyond this number are refused; 0: no limit
 	Claims  []Claim
+
+	Void      uint64 // pending numbers that are known to have no item
+	VoidBytes int64  // and what they count in TailBytes
+	Mark      uint64 // where the store begins to look for number Head + 1; its own
 }
 
 // Clone is a copy that shares nothing with g.
@@ -171,21 +177,39 @@ func (g *Group) Append(n int, bytes int64, life string, p *Policy, now Millis) (
 	if g.Life == "" {
 		g.Life = life
 	}
-	was := g.full(p)
 	g.Ceiling = ceiling
-	a := Appended{First: g.Tail + 1, Life: g.Life, Rev: g.Rev}
 	g.Tail += uint64(n)
 	g.TailBytes += bytes
 	g.LastAt = now
 	if g.FirstAt == 0 {
 		g.FirstAt = now
 	}
-	if g.CheckAt == 0 {
-		g.CheckAt, a.Armed = now.Add(p.firstCheck()), true
+	armed := g.CheckAt == 0
+	if armed {
+		g.CheckAt = now.Add(p.FirstCheck())
 	}
-	a.CheckAt = g.CheckAt
-	a.Reached = was == "" && g.full(p) != ""
-	return a, nil
+	return g.Appended(n, bytes, armed, p), nil
+}
+
+// Appended is what an append of n items of so many payload bytes did, which
+// has left the record as it is. armed says that it set CheckAt.
+func (g *Group) Appended(n int, bytes int64, armed bool, p *Policy) Appended {
+	before := *g
+	before.Tail -= uint64(n)
+	before.TailBytes -= bytes
+	return Appended{
+		First: before.Tail + 1, Armed: armed, CheckAt: g.CheckAt, Life: g.Life, Rev: g.Rev,
+		Reached: before.full(p) == "" && g.full(p) != "",
+	}
+}
+
+// Recap gives the group the ceiling that it has under p, which is another
+// than before when the settings have changed.
+func (g *Group) Recap(p *Policy) {
+	if c := g.ceiling(p); c != g.Ceiling {
+		g.Ceiling = c
+		g.Rev++
+	}
 }
 
 // ceiling is the last number that the group may hand out under p; 0: no limit.
@@ -198,10 +222,10 @@ func (g *Group) ceiling(p *Policy) uint64 {
 
 // full is the reason for which the group is due whatever the time, or "".
 func (g *Group) full(p *Policy) Reason {
-	switch {
-	case g.Pending() >= uint64(p.MaxItems):
+	switch n, bytes := g.Pending()-g.Void, g.PendingBytes()-g.VoidBytes; {
+	case n >= uint64(p.MaxItems):
 		return ReasonItems
-	case g.Pending() > 0 && g.PendingBytes() >= p.MaxBytes:
+	case n > 0 && bytes >= p.MaxBytes:
 		return ReasonBytes
 	}
 	return ""
@@ -225,6 +249,15 @@ func (g *Group) Check(p *Policy, now Millis) bool {
 func (g *Group) Arrived(seq uint64, at Millis, p *Policy, now Millis) {
 	if seq == g.Head+1 && g.FirstAt < at {
 		g.FirstAt = at
+		g.changed(p, now)
+	}
+}
+
+// Voided notes that so many of the pending numbers, and of the bytes counted
+// with them, have no item: what is due by count is due without them.
+func (g *Group) Voided(n uint64, bytes int64, p *Policy, now Millis) {
+	if n != g.Void || bytes != g.VoidBytes {
+		g.Void, g.VoidBytes = n, bytes
 		g.changed(p, now)
 	}
 }

@@ -134,7 +134,7 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
 		}
 		if a.Reached {
-			in.ports.hand(ctx, subs[i].delivery(ref))
+			in.ports.hand(ctx, subs[i].delivery(ref, nil))
 		}
 	}
 	return nil

@@ -227,16 +227,16 @@ type hookedStore struct {
 	write func() error // before an update
 }
 
-func (h *hookedStore) Items(ctx context.Context, r core.Ref, s core.Span) (core.Page, error) {
-	page, err := h.Store.Items(ctx, r, s)
+func (h *hookedStore) Items(ctx context.Context, r core.Ref, g *core.Group, s core.Span) (core.Page, error) {
+	page, err := h.Store.Items(ctx, r, g, s)
 	return page, errorOf(err, h.read)
 }
 
-func (h *hookedStore) Update(ctx context.Context, r core.Ref, fn func(*core.Group) error) (core.Group, error) {
+func (h *hookedStore) Update(ctx context.Context, r core.Ref, seen *core.Group, fn func(*core.Group) error) (core.Group, error) {
 	if err := errorOf(nil, h.write); err != nil {
 		return core.Group{}, err
 	}
-	return h.Store.Update(ctx, r, fn)
+	return h.Store.Update(ctx, r, seen, fn)
 }
 
 // errorOf is err, or else what a hook says.

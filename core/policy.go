@@ -39,8 +39,8 @@ func (p *Policy) sending() int {
 	return min(p.Concurrency, MaxClaims)
 }
 
-// firstCheck is how long after the first item a group is checked.
-func (p *Policy) firstCheck() time.Duration { return min(p.IdleTimeout, p.MaxWait) }
+// FirstCheck is how long after the first item a group is checked.
+func (p *Policy) FirstCheck() time.Duration { return min(p.IdleTimeout, p.MaxWait) }
 
 // Reason is why a batch left.
 type Reason string

@@ -18,6 +18,7 @@ type Queue interface {
 type Delivery struct {
 	Ref         Ref
 	Destination string
+	Seen        *Group // the group as the sender has read it, which may save a reading; nil: it has not
 }
 
 // Sender sends one batch to one destination and says what came of it. It

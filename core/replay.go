@@ -11,7 +11,7 @@ import (
 const (
 	// replayChunk is how many dead letters a replay holds in memory.
 	replayChunk = 1000
-	// replayTime bounds one call; what is left over is for the next one.
+	// replayTime bounds one call by default; what is left over is for the next one.
 	replayTime = 4 * time.Minute
 	// replayLease keeps letters from another replay meanwhile; it outlives
 	// the last send.
@@ -35,6 +35,8 @@ type ReplayRequest struct {
 	Filter DeadLetterFilter
 	To     string // instead of each letter's own destination
 	Max    int    // at most so many; 0: no limit
+
+	Budget time.Duration // no batch is begun after this; 0: four minutes
 }
 
 // ReplayReport is what came of a replay. Letters are replayed when their
@@ -53,7 +55,10 @@ func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, e
 	if q.To != "" && r.catalog.Destination(q.To) == nil {
 		return ReplayReport{}, Errorf(Invalid, "there is no destination %q to replay to", q.To)
 	}
-	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(replayTime)}
+	if q.Budget == 0 {
+		q.Budget = replayTime
+	}
+	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(q.Budget)}
 	err := run.all(ctx)
 	// the failed ones stay leased until here, so that no chunk meets them twice
 	if e := r.letters.Settle(context.WithoutCancel(ctx), nil, run.failed); err == nil {

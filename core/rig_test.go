@@ -58,13 +58,14 @@ type sent struct {
 // config is a configuration of one source, one destination and one buffer.
 func config(change ...func(*core.Config)) *core.Config {
 	c := &core.Config{
+		Store:   core.NewConfig().Store,
 		Sources: []core.Source{{Name: "in", Type: core.TypeHTTP, MaxEventBytes: core.MiB}},
 		Destinations: []core.Destination{{
 			Name: "out", Type: core.TypeStdout, Format: core.FormatNDJSON, Timeout: 15 * time.Second, Concurrency: 16,
 			Retry: core.RetryPolicy{MaxAttempts: 20, Initial: time.Second, Max: 15 * time.Minute},
 		}},
 		Buffers: []core.Buffer{{
-			Name: "b", From: []string{"in"}, To: "out", GroupBy: "{{ .json.k }}", Concurrency: 1,
+			Name: "b", From: []string{"in"}, To: "out", GroupBy: "{{ .json.k }}", Concurrency: 1, Shards: 1,
 			Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 * core.KiB, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
 			Overflow: core.OverflowConfig{MaxBytes: core.MiB},
 		}},

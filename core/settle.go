@@ -73,14 +73,14 @@ func failedItems(items []Item, failed Bits) []Item {
 // nothing is dropped.
 func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (bool, error) {
 	var checkAt Millis
-	g, err := d.ports.Store.Update(ctx, s.ref, func(g *Group) error {
+	err := d.update(ctx, s, func(g *Group, now Millis) error {
 		checkAt = g.CheckAt
-		return g.Renew(s.claim.ID, s.claim.Lease, &s.sub.Policy, d.ports.Clock.Now())
+		return g.Renew(s.claim.ID, s.claim.Lease, &s.sub.Policy, now)
 	})
 	if err != nil {
 		return d.unsettled(ctx, s, err)
 	}
-	d.rest(ctx, s, &g, checkAt)
+	d.rest(ctx, s, checkAt)
 	if err := d.ports.DeadLetters.Put(ctx, s.letters(items, r, reason, d.ports.Clock.Now())); err != nil {
 		d.ports.Observer.failed("put dead letters", err)
 		return d.release(ctx, s, r, 0)
@@ -95,23 +95,33 @@ func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Resp
 // settle ends this deliverer's hold on its claim.
 func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Millis) error) (bool, error) {
 	var checkAt Millis
-	g, err := d.ports.Store.Update(ctx, s.ref, func(g *Group) error {
+	err := d.update(ctx, s, func(g *Group, now Millis) error {
 		checkAt = g.CheckAt
-		return fn(g, d.ports.Clock.Now())
+		return fn(g, now)
 	})
 	if err != nil {
 		return d.unsettled(ctx, s, err)
 	}
-	p, now := &s.sub.Policy, d.ports.Clock.Now()
+	g, now := &s.group, d.ports.Clock.Now()
 	if g.CheckAt != checkAt && g.CheckAt > now {
-		d.ports.armCheck(ctx, s.ref, &g)
+		d.ports.armCheck(ctx, s.ref, g)
 	}
 	for i := range g.Claims { // the claim, or the residue that a partial success left
 		if c := &g.Claims[i]; c.From >= s.claim.From && c.To <= s.claim.To && c.Due > now {
-			d.ports.armClaim(ctx, s.ref, &g, c)
+			d.ports.armClaim(ctx, s.ref, g, c)
 		}
 	}
-	return g.Wanted(p, now), nil
+	return g.Wanted(&s.sub.Policy, now), nil
+}
+
+// update applies a transition to a shipment's group, and keeps the record as
+// it is then.
+func (d *Deliverer) update(ctx context.Context, s *shipment, fn func(*Group, Millis) error) error {
+	g, err := d.ports.Store.Update(ctx, s.ref, &s.group, func(g *Group) error { return fn(g, d.ports.Clock.Now()) })
+	if err == nil {
+		s.group = g
+	}
+	return err
 }
 
 // unsettled is what follows when a claim could not be settled. A lease that
@@ -121,7 +131,7 @@ func (d *Deliverer) unsettled(ctx context.Context, s *shipment, err error) (bool
 	if CodeOf(err) == Conflict {
 		return false, nil
 	}
-	d.ports.armClaim(ctx, s.ref, &Group{Life: s.life}, &s.claim)
+	d.ports.armClaim(ctx, s.ref, &s.group, &s.claim)
 	return false, err
 }
 

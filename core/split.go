@@ -12,9 +12,10 @@ func Split(from uint64, page *Page, reason Reason, p *Policy) (Taking, []Item) {
 		}
 		n++
 	}
-	t := Taking{From: from, To: page.End, Through: page.Through, Items: n, NextAt: page.NextAt, Reason: reason}
+	t := Taking{From: from, To: page.End, Through: page.Through, Items: n, NextAt: page.NextAt, Mark: page.Mark, Reason: reason}
 	if n < len(page.Items) {
-		t.To, t.Through, t.NextAt = page.Items[n-1].Seq, page.Offsets[n-1], page.Items[n].ReceivedAt
+		t.To, t.Through = page.Items[n-1].Seq, page.Offsets[n-1]
+		t.NextAt, t.Mark = page.Items[n].ReceivedAt, page.mark(n)
 	}
 	return t, page.Items[:n]
 }

@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 // Store keeps groups and their items durably. Everything it answers for
 // survives a crash of the process; nothing in it is a rule of its own.
@@ -10,8 +13,9 @@ import "context"
 // is reached, Conflict when a transition said so.
 type Store interface {
 	// Append stores one request: every part, or none when it returns an
-	// error. The answer has an element for each part, in order. Parts may
-	// name the same group more than once.
+	// error; a store of many machines may, when it is Unavailable, have stored
+	// some of them. The answer has an element for each part, in order. Parts
+	// may name the same group more than once.
 	Append(ctx context.Context, now Millis, parts []Part) ([]Appended, error)
 
 	// Group returns a group's record, or an empty one with no life if there
@@ -22,15 +26,20 @@ type Store interface {
 	// returns the record as it is then. It may run fn several times, each
 	// time on a private copy of the newest record; when fn returns an error,
 	// nothing changes and that error is returned as it is. A group that is
-	// left empty may be forgotten, with its life.
-	Update(ctx context.Context, ref Ref, fn func(*Group) error) (Group, error)
+	// left empty may be forgotten, with its life. seen is the record as the
+	// caller has read it, or nil: it saves a store that would have to ask a
+	// server for it the first reading.
+	Update(ctx context.Context, ref Ref, seen *Group, fn func(*Group) error) (Group, error)
 
-	// Items reads a span of a group's log.
-	Items(ctx context.Context, ref Ref, span Span) (Page, error)
+	// Items reads a span of a group's log. g is the group as the caller has
+	// read it, and span lies within its pending items, or within one of its
+	// claims.
+	Items(ctx context.Context, ref Ref, g *Group, span Span) (Page, error)
 
-	// Due lists what wants attention at or before a time, by CheckAt and by
-	// ClaimDue, at most limit entries (0: all). The order is not defined.
-	Due(ctx context.Context, before Millis, limit int) ([]Hint, error)
+	// Due goes through what wants attention at or before a time, by CheckAt
+	// and by ClaimDue, in no order. What changes meanwhile may be seen or not.
+	// An error is the last thing that it yields.
+	Due(ctx context.Context, before Millis) iter.Seq2[Hint, error]
 
 	// Groups lists a buffer's groups that are not empty, in order of their
 	// keys, after a key (from the first one if after is nil), at most limit.
@@ -56,9 +65,16 @@ type Part struct {
 // Span is a range of a group's log.
 type Span struct {
 	From, To uint64 // both inclusive
+	MaxItems int    // ends the page with so many items; 0: no limit
 	// MaxBytes ends the page before the item with which its payloads would
 	// exceed this, but never before the first item. 0: no limit.
 	MaxBytes int64
+}
+
+// Full reports whether a page of n items ends before one more, with which its
+// payload would be so many bytes.
+func (s *Span) Full(n int, bytes int64) bool {
+	return s.MaxItems > 0 && n >= s.MaxItems || s.MaxBytes > 0 && n > 0 && bytes > s.MaxBytes
 }
 
 // Page is what a span holds. Numbers that a dead writer or a damaged disk
@@ -68,7 +84,24 @@ type Page struct {
 	Offsets []int64 // for each item, the log's payload bytes up to and including it
 	End     uint64  // every number of the span up to here is in Items or void
 	Through int64   // the log's payload bytes up to End
-	NextAt  Millis  // arrival of the first item after End, or 0
+	NextAt  Millis  // arrival of the first item after End, or a lower bound; 0 when not known
+
+	// RetryAt is when the numbers behind End, whose writer may still be at
+	// work, count as void. 0: no such number ends the page.
+	RetryAt Millis
+
+	// Marks says for each item, and Mark for number End + 1, where the store
+	// is to begin to look for it. A store that needs no such help leaves them out.
+	Marks []uint64
+	Mark  uint64
+}
+
+// mark is where to look for the item after the n-th.
+func (p *Page) mark(n int) uint64 {
+	if n < len(p.Marks) {
+		return p.Marks[n]
+	}
+	return p.Mark
 }
 
 // Hint says that a group wants attention at a time. It may be lost, late or

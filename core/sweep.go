@@ -30,13 +30,12 @@ func NewSweeper(c *Catalog, p Ports) *Sweeper { return &Sweeper{catalog: c, port
 // does, or when the store does not answer.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 	now := s.ports.Clock.Now()
-	hints, err := s.ports.Store.Due(ctx, now.Add(-sweepGrace), 0)
-	if err != nil {
-		return 0, err
-	}
 	handed := 0
-	seen := make(map[Ref]bool, len(hints))
-	for _, h := range hints {
+	seen := make(map[Ref]bool)
+	for h, err := range s.ports.Store.Due(ctx, now.Add(-sweepGrace)) {
+		if err != nil {
+			return handed, err
+		}
 		sub := s.catalog.Buffer(h.Ref.Buffer)
 		if sub == nil || seen[h.Ref] {
 			continue
@@ -62,7 +61,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, error) {
 	p, now := &sub.Policy, s.ports.Clock.Now()
 	wanted := false
-	g, err := s.ports.Store.Update(ctx, ref, func(g *Group) error {
+	g, err := s.ports.Store.Update(ctx, ref, nil, func(g *Group) error {
 		was := g.CheckAt
 		if wanted = g.Wanted(p, now); wanted {
 			g.Nudge(now.Add(sweepNudge))
@@ -81,7 +80,7 @@ func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, er
 	if !wanted {
 		return false, nil
 	}
-	return true, s.ports.Queue.Hand(ctx, sub.delivery(ref))
+	return true, s.ports.Queue.Hand(ctx, sub.delivery(ref, nil))
 }
 
 // armAll arms a group's check and every claim that waits for its retry.
@@ -102,14 +101,13 @@ func (s *Sweeper) armAll(ctx context.Context, ref Ref, g *Group) int {
 // process whose timers end with it calls it at its start, and whenever its
 // settings have changed: a group that is then due earlier is checked earlier.
 func (s *Sweeper) Resume(ctx context.Context) (int, error) {
-	hints, err := s.ports.Store.Due(ctx, maxMillis, 0)
-	if err != nil {
-		return 0, err
-	}
 	now := s.ports.Clock.Now()
 	n := 0
-	seen := make(map[Ref]bool, len(hints))
-	for _, h := range hints {
+	seen := make(map[Ref]bool)
+	for h, err := range s.ports.Store.Due(ctx, maxMillis) {
+		if err != nil {
+			return n, err
+		}
 		sub := s.catalog.Buffer(h.Ref.Buffer)
 		if sub == nil || seen[h.Ref] {
 			continue

@@ -17,6 +17,7 @@ import (
 func (c *Config) Validate() []Fault {
 	var v validation
 	v.secrets(c)
+	v.number("store.retention", int64(c.Store.Retention), RetentionRange)
 	v.sources = v.names("sources", len(c.Sources), func(i int) string { return c.Sources[i].Name })
 	v.destinations = v.names("destinations", len(c.Destinations), func(i int) string { return c.Destinations[i].Name })
 	v.names("buffers", len(c.Buffers), func(i int) string { return c.Buffers[i].Name })
@@ -146,6 +147,10 @@ func (v *validation) buffer(b *Buffer) {
 	v.overflow(path+".overflow", b)
 	v.number(path+".concurrency", int64(b.Concurrency), BatchesRange)
 	v.number(path+".size", b.Size, SizeRange)
+	v.number(path+".shards", int64(b.Shards), ShardsRange)
+	if b.Ordered && b.Shards > 1 {
+		v.add(path+".shards", fmt.Sprintf("is %d, which breaks the order that ordering asks for", b.Shards), "must be 1, or leave ordering out")
+	}
 }
 
 func (v *validation) from(path string, from []string) {

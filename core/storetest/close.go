@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 
@@ -26,9 +27,9 @@ func closeAnswersNothing(t *testing.T, p *probe) {
 	for call, err := range map[string]error{
 		"append": errorOf(closed.Append(ctx, start, []core.Part{part(ref, calm(), start, 2, 1, 1)})),
 		"group":  errorOf(closed.Group(ctx, ref)),
-		"update": errorOf(closed.Update(ctx, ref, func(*core.Group) error { ran = true; return nil })),
-		"items":  errorOf(closed.Items(ctx, ref, core.Span{From: 1, To: 1})),
-		"due":    errorOf(closed.Due(ctx, start, 0)),
+		"update": errorOf(closed.Update(ctx, ref, nil, func(*core.Group) error { ran = true; return nil })),
+		"items":  errorOf(closed.Items(ctx, ref, &core.Group{Life: "l", Tail: 1}, core.Span{From: 1, To: 1})),
+		"due":    dueError(closed.Due(ctx, start)),
 		"groups": errorOf(closed.Groups(ctx, "b", nil, 1)),
 		"stats":  errorOf(closed.Stats(ctx)),
 	} {
@@ -43,6 +44,13 @@ func closeAnswersNothing(t *testing.T, p *probe) {
 
 // errorOf is the error of a call with two results.
 func errorOf[T any](_ T, err error) error { return err }
+
+// dueError is the error that a walk ends with.
+func dueError(due iter.Seq2[core.Hint, error]) (err error) {
+	for _, err = range due {
+	}
+	return err
+}
 
 func closeKeeps(t *testing.T, p *probe) {
 	policy := calm()

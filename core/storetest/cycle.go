@@ -164,7 +164,7 @@ func (c *cycles) step(rnd *rand.Rand, ref core.Ref, end int) error {
 		c.settling.Lock()
 		defer c.settling.Unlock()
 	}
-	if _, err := c.s.Update(context.Background(), ref, settle); err != nil {
+	if _, err := c.s.Update(context.Background(), ref, nil, settle); err != nil {
 		if core.CodeOf(err) == core.Conflict {
 			return nil // overtaken
 		}
@@ -190,12 +190,12 @@ func (c *cycles) take(ref core.Ref, n int) (core.Claim, []core.Item, error) {
 	}
 	var held core.Claim
 	if e := g.Expired(c.policy, now); e != nil {
-		_, err = c.s.Update(ctx, ref, func(g *core.Group) (err error) {
+		g, err = c.s.Update(ctx, ref, nil, func(g *core.Group) (err error) {
 			held, err = g.Recover(e.ID, c.policy, now)
 			return err
 		})
 	} else {
-		held, err = claim(c.s, ref, n, c.policy, now)
+		held, g, err = claim(c.s, ref, n, c.policy, now)
 	}
 	if err != nil {
 		if core.CodeOf(err) == core.Conflict {
@@ -206,7 +206,7 @@ func (c *cycles) take(ref core.Ref, n int) (core.Claim, []core.Item, error) {
 	if held.ID == "" {
 		return held, nil, nil // nothing but void numbers
 	}
-	page, err := c.s.Items(ctx, ref, core.Span{From: held.From, To: held.To})
+	page, err := c.s.Items(ctx, ref, &g, core.Span{From: held.From, To: held.To})
 	if err != nil {
 		return held, nil, err
 	}

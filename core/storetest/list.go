@@ -17,7 +17,7 @@ var listTests = []test{
 	{"groups forgets the empty", listForgets},
 	{"due lists a check from its time on", dueChecks},
 	{"due lists a claim from its time on", dueClaims},
-	{"due keeps to its limit and gets through", dueLimit},
+	{"due ends when its caller does, and goes through what changes meanwhile", dueWalk},
 	{"stats sums up each buffer", statsSums},
 }
 
@@ -79,7 +79,7 @@ func dueChecks(t *testing.T, p *probe) {
 	p.append(start+second, part(late, policy, start, 1, 1, 3))
 	check := func(before core.Millis, want map[core.Ref][]core.Millis) {
 		t.Helper()
-		same(t, want, p.due(before, 0), fmt.Sprintf("due before %v", before))
+		same(t, want, p.due(before), fmt.Sprintf("due before %v", before))
 	}
 	both := map[core.Ref][]core.Millis{early: {start + 3*second}, late: {start + 4*second}}
 	check(start+3*second-1, map[core.Ref][]core.Millis{})
@@ -101,43 +101,45 @@ func dueClaims(t *testing.T, p *probe) {
 	p.append(start, part(ref, policy, start, 1, 4, 3))
 	one := p.claim(ref, 2, policy, start)
 	two := p.claim(ref, 2, policy, start+second)
-	require.Equal(t, []core.Millis{start + 60*second}, p.due(never, 0)[ref], "the earliest lease; nothing is pending")
-	require.NotContains(t, p.due(start+60*second-1, 0), ref)
+	require.Equal(t, []core.Millis{start + 60*second}, p.due(never)[ref], "the earliest lease; nothing is pending")
+	require.NotContains(t, p.due(start+60*second-1), ref)
 
 	p.update(ref, func(g *core.Group) error {
 		return g.Release(two.ID, two.Lease, start+5*second, "no", policy, start+second)
 	})
-	require.NotContains(t, p.due(start+5*second-1, 0), ref)
-	require.Equal(t, []core.Millis{start + 5*second}, p.due(start+5*second, 0)[ref], "the next attempt")
+	require.NotContains(t, p.due(start+5*second-1), ref)
+	require.Equal(t, []core.Millis{start + 5*second}, p.due(start + 5*second)[ref], "the next attempt")
 
 	p.update(ref, func(g *core.Group) (err error) {
 		two, err = g.Recover(two.ID, policy, start+5*second)
 		return err
 	})
-	require.NotContains(t, p.due(start+5*second, 0), ref, "a retry that has been taken")
+	require.NotContains(t, p.due(start+5*second), ref, "a retry that has been taken")
 	p.ack(ref, one, policy, start+6*second)
-	require.Equal(t, []core.Millis{start + 65*second}, p.due(never, 0)[ref])
+	require.Equal(t, []core.Millis{start + 65*second}, p.due(never)[ref])
 	p.ack(ref, two, policy, start+6*second)
-	require.NotContains(t, p.due(never, 0), ref, "a settled group")
+	require.NotContains(t, p.due(never), ref, "a settled group")
 }
 
-func dueLimit(t *testing.T, p *probe) {
+func dueWalk(t *testing.T, p *probe) {
 	policy := calm()
 	for i := range 30 {
 		p.append(start, part(core.Ref{Buffer: "b", Key: fmt.Sprint(i)}, policy, start, 1, 1, 3))
 	}
-	require.Len(t, p.due(start+3*second, 0), 30)
-	require.NotEmpty(t, p.due(start+3*second, 1))
-	seen := 0
-	for seen < 30 {
-		due := p.due(start+3*second, 7)
-		require.NotEmpty(t, due, "%d of 30 found", seen)
-		for ref := range due {
-			p.update(ref, func(g *core.Group) error { g.Nudge(start + 100*second); return nil })
-			seen++
-		}
+	require.Len(t, p.due(start+3*second), 30)
+	for h, err := range p.s.Due(context.Background(), start+3*second) {
+		require.NoError(t, err)
+		require.Equal(t, "b", h.Ref.Buffer)
+		break
 	}
-	require.Empty(t, p.due(start+3*second, 0))
+	seen := map[core.Ref]bool{}
+	for h, err := range p.s.Due(context.Background(), start+3*second) {
+		require.NoError(t, err)
+		seen[h.Ref] = true
+		p.update(h.Ref, func(g *core.Group) error { g.Nudge(start + 100*second); return nil })
+	}
+	require.Len(t, seen, 30, "a walk that changes what it meets")
+	require.Empty(t, p.due(start+3*second))
 }
 
 func statsSums(t *testing.T, p *probe) {

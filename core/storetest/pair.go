@@ -95,7 +95,7 @@ func (d *pair) append(now core.Millis, parts ...core.Part) {
 func (d *pair) update(what string, ref core.Ref, fn func(*core.Group) error) {
 	d.t.Helper()
 	d.both(what, func(s core.Store) error {
-		_, err := s.Update(context.Background(), ref, fn)
+		_, err := s.Update(context.Background(), ref, nil, fn)
 		return err
 	})
 }
@@ -103,7 +103,7 @@ func (d *pair) update(what string, ref core.Ref, fn func(*core.Group) error) {
 func (d *pair) claim(ref core.Ref, n int, policy *core.Policy, now core.Millis) {
 	d.t.Helper()
 	d.both("claim", func(s core.Store) error {
-		_, err := claim(s, ref, n, policy, now)
+		_, _, err := claim(s, ref, n, policy, now)
 		return err
 	})
 }

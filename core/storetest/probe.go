@@ -88,14 +88,15 @@ func (p *probe) empty(ref core.Ref) bool {
 
 func (p *probe) update(ref core.Ref, fn func(*core.Group) error) core.Group {
 	p.t.Helper()
-	g, err := p.s.Update(context.Background(), ref, fn)
+	g, err := p.s.Update(context.Background(), ref, nil, fn)
 	require.NoError(p.t, err, "update")
 	return g
 }
 
 func (p *probe) items(ref core.Ref, span core.Span) core.Page {
 	p.t.Helper()
-	page, err := p.s.Items(context.Background(), ref, span)
+	g := p.group(ref)
+	page, err := p.s.Items(context.Background(), ref, &g, span)
 	require.NoError(p.t, err, "items")
 	require.Len(p.t, page.Offsets, len(page.Items), "an offset for each item")
 	return page
@@ -115,16 +116,12 @@ func (p *probe) all(ref core.Ref, from, to uint64, pageBytes int64) []core.Item 
 }
 
 // due is what is due at a time: for each group the times it is listed under.
-func (p *probe) due(before core.Millis, limit int) map[core.Ref][]core.Millis {
+func (p *probe) due(before core.Millis) map[core.Ref][]core.Millis {
 	p.t.Helper()
 	p.settle()
-	hints, err := p.s.Due(context.Background(), before, limit)
-	require.NoError(p.t, err, "due")
-	if limit > 0 {
-		require.LessOrEqual(p.t, len(hints), limit, "entries")
-	}
 	due := map[core.Ref][]core.Millis{}
-	for _, h := range hints {
+	for h, err := range p.s.Due(context.Background(), before) {
+		require.NoError(p.t, err, "due")
 		require.LessOrEqual(p.t, h.At, before, "%v is not due", h.Ref)
 		require.Equal(p.t, p.group(h.Ref).Life, h.Life, "life of %v", h.Ref)
 		due[h.Ref] = append(due[h.Ref], h.At)
@@ -166,7 +163,7 @@ func (p *probe) stats() map[string]core.BufferStats {
 // claim takes the next n items of a group.
 func (p *probe) claim(ref core.Ref, n int, policy *core.Policy, now core.Millis) core.Claim {
 	p.t.Helper()
-	c, err := claim(p.s, ref, n, policy, now)
+	c, _, err := claim(p.s, ref, n, policy, now)
 	require.NoError(p.t, err, "claim")
 	return c
 }
@@ -176,26 +173,27 @@ func (p *probe) ack(ref core.Ref, c core.Claim, policy *core.Policy, now core.Mi
 	return p.update(ref, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, policy, now) })
 }
 
-// claim takes the next n items of a group, or as many as there are.
-func claim(s core.Store, ref core.Ref, n int, policy *core.Policy, now core.Millis) (core.Claim, error) {
+// claim takes the next n items of a group, or as many as there are. It
+// returns the claim, and the group with it.
+func claim(s core.Store, ref core.Ref, n int, policy *core.Policy, now core.Millis) (core.Claim, core.Group, error) {
 	t, life, err := taking(s, ref, n)
 	if err != nil {
-		return core.Claim{}, err
+		return core.Claim{}, core.Group{}, err
 	}
 	return openClaim(s, ref, t, life, policy, now)
 }
 
 // openClaim claims what was read of a life of the group. Another life's numbers
 // stand for other items.
-func openClaim(s core.Store, ref core.Ref, t core.Taking, life string, policy *core.Policy, now core.Millis) (c core.Claim, err error) {
-	_, err = s.Update(context.Background(), ref, func(g *core.Group) (err error) {
+func openClaim(s core.Store, ref core.Ref, t core.Taking, life string, policy *core.Policy, now core.Millis) (c core.Claim, g core.Group, err error) {
+	g, err = s.Update(context.Background(), ref, nil, func(g *core.Group) (err error) {
 		if g.Life != life {
 			return core.Errorf(core.Conflict, "the group has begun anew")
 		}
 		c, err = g.Claim(t, policy, now)
 		return err
 	})
-	return c, err
+	return c, g, err
 }
 
 // taking is the prefix of at most n items that a group could hand out next,
@@ -207,10 +205,10 @@ func taking(s core.Store, ref core.Ref, n int) (core.Taking, string, error) {
 		return core.Taking{}, "", err
 	}
 	from := g.Head + 1
-	page, err := s.Items(ctx, ref, core.Span{From: from, To: min(g.Head+uint64(n), g.Tail)})
+	page, err := s.Items(ctx, ref, &g, core.Span{From: from, To: g.Tail, MaxItems: n})
 	if err != nil {
 		return core.Taking{}, "", err
 	}
 	return core.Taking{From: from, To: page.End, Through: page.Through, Items: len(page.Items),
-		NextAt: page.NextAt, Reason: core.ReasonItems}, g.Life, nil
+		NextAt: page.NextAt, Mark: page.Mark, Reason: core.ReasonItems}, g.Life, nil
 }

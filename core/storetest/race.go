@@ -123,7 +123,7 @@ func raceClaims(t *testing.T, p *probe) {
 		require.NoError(t, err)
 		claims := make([]core.Claim, claimers)
 		won := winner(t, race(claimers, func(i int) error {
-			_, err := p.s.Update(context.Background(), ref, func(g *core.Group) (err error) {
+			_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) (err error) {
 				claims[i], err = g.Claim(next, policy, start)
 				return err
 			})
@@ -145,14 +145,14 @@ func raceSettling(t *testing.T, p *probe) {
 		now = now.Add(policy.Lease)
 		claims := make([]core.Claim, claimers)
 		won := winner(t, race(claimers, func(i int) error {
-			_, err := p.s.Update(context.Background(), ref, func(g *core.Group) (err error) {
+			_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) (err error) {
 				claims[i], err = g.Recover(held.ID, policy, now)
 				return err
 			})
 			return err
 		}), fmt.Sprintf("takeover %d", round))
 		late := race(2, func(int) error {
-			_, err := p.s.Update(context.Background(), ref, func(g *core.Group) error {
+			_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
 				return g.Ack(held.ID, held.Lease, policy, now)
 			})
 			return err
@@ -163,7 +163,7 @@ func raceSettling(t *testing.T, p *probe) {
 		held = claims[won]
 	}
 	winner(t, race(claimers, func(int) error {
-		_, err := p.s.Update(context.Background(), ref, func(g *core.Group) error {
+		_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
 			return g.Ack(held.ID, held.Lease, policy, now)
 		})
 		return err
@@ -231,16 +231,16 @@ func drain(s core.Store, ref core.Ref, policy *core.Policy) ([]core.Item, error)
 	if err != nil || next.To < next.From {
 		return nil, err
 	}
-	c, err := openClaim(s, ref, next, life, policy, start)
+	c, g, err := openClaim(s, ref, next, life, policy, start)
 	if core.CodeOf(err) == core.Conflict || err == nil && next.Items == 0 {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	page, err := s.Items(ctx, ref, core.Span{From: c.From, To: c.To})
+	page, err := s.Items(ctx, ref, &g, core.Span{From: c.From, To: c.To})
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.Update(ctx, ref, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, policy, start) })
+	_, err = s.Update(ctx, ref, nil, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, policy, start) })
 	return page.Items, err
 }

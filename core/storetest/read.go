@@ -140,7 +140,7 @@ func readNothing(t *testing.T, p *probe) {
 		require.True(t, p.empty(ref), what)
 		require.Empty(t, p.group(ref).Life, what)
 		require.Empty(t, p.groups("b", 10), what)
-		require.NotContains(t, p.due(start+1000*second, 0), ref, what)
+		require.NotContains(t, p.due(start+1000*second), ref, what)
 		require.NotContains(t, p.stats(), "b", what)
 		p.append(start, part(core.Ref{Buffer: "b2", Key: "k"}, policy, start, 1, 1, 1))
 	}

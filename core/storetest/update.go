@@ -45,7 +45,7 @@ func updateFails(t *testing.T, p *probe) {
 	})
 	before := p.group(ref)
 	for _, want := range []error{errors.New("mine"), core.Errorf(core.Conflict, "a lost race")} {
-		_, err := p.s.Update(context.Background(), ref, func(g *core.Group) error {
+		_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
 			g.Life, g.Head, g.Tail, g.FirstAt, g.CheckAt, g.Rev = "spoilt", 99, 100, 1, 1, g.Rev+7
 			g.Claims[0].Due, g.Claims[0].Error, g.Claims[0].Done[0] = 1, "spoilt", 0xff
 			g.Claims = append(g.Claims, core.Claim{ID: "spoilt"})
@@ -53,7 +53,7 @@ func updateFails(t *testing.T, p *probe) {
 		})
 		require.Same(t, want, err, "fn's own error comes back as it is")
 		same(t, before, p.group(ref), "record")
-		require.NotContains(t, p.due(1, 0), ref)
+		require.NotContains(t, p.due(1), ref)
 	}
 	p.reopen()
 	require.Len(t, p.group(ref).Claims, 1)
@@ -138,7 +138,7 @@ func updateNothing(t *testing.T, p *probe) {
 		require.True(t, got.Empty())
 		require.Empty(t, p.groups("b", 10))
 	}
-	_, err := p.s.Update(context.Background(), ref, func(g *core.Group) error {
+	_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
 		return g.Ack("life-1", 1, calm(), start)
 	})
 	require.Equal(t, core.Conflict, core.CodeOf(err), "settling what is gone: %v", err)
@@ -170,7 +170,7 @@ func updateNewLife(t *testing.T, p *probe) {
 	require.Equal(t, start+4*second, a.CheckAt)
 	require.Equal(t, []string{"k-4", "k-5"}, ids(p.all(ref, a.First, a.First+1, 0)), "and none of its old life's")
 
-	_, err := p.s.Update(context.Background(), ref, func(g *core.Group) error {
+	_, err := p.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
 		return g.Ack(old.ID, old.Lease, policy, start)
 	})
 	require.Equal(t, core.Conflict, core.CodeOf(err), "settling a claim of the old life: %v", err)

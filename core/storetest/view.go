@@ -118,7 +118,7 @@ func (p *probe) sameDue(all map[core.Ref][]core.Millis) {
 		for ref, at := range all {
 			want[ref] = slices.Min(at) <= before
 		}
-		got := p.due(before, 0)
+		got := p.due(before)
 		for ref, wanted := range want {
 			require.Equal(p.t, wanted, len(got[ref]) > 0, "%v due before %v; its times are %v", ref, before, all[ref])
 			for _, at := range got[ref] {

@@ -18,6 +18,7 @@ import (
 // fullConfig is what testdata/valid/full.yaml says.
 func fullConfig() *core.Config {
 	return &core.Config{
+		Store:   core.StoreConfig{Retention: 72 * time.Hour},
 		Control: core.Control{Tokens: []core.Secret{"env:SLUICE_CONTROL_TOKEN", "ssm:/prod/control"}},
 		Sources: []core.Source{
 			{Name: "orders", Type: "http", Auth: &core.Auth{Bearer: []core.Secret{"env:T", "env:T_OLD"}}, MaxEventBytes: 300 << 10},
@@ -46,17 +47,17 @@ func fullConfig() *core.Config {
 			{
 				Name: "crm-orders", From: []string{"orders", "hooks"}, To: "crm", GroupBy: "{{ .json.customer_id }}",
 				Batch:    core.BatchConfig{MaxItems: 20, MaxBytes: 2 << 20, IdleTimeout: time.Second, MaxWait: 2 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 4 << 20, MaxItems: 1000}, Concurrency: 2, Size: 100_000,
+				Overflow: core.OverflowConfig{MaxBytes: 4 << 20, MaxItems: 1000}, Concurrency: 2, Size: 100_000, Shards: 4,
 			},
 			{
 				Name: "ordered", From: []string{"hooks"}, To: "log",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 3 << 20, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 3 << 20}, Concurrency: 1, Ordered: true,
+				Overflow: core.OverflowConfig{MaxBytes: 3 << 20}, Concurrency: 1, Ordered: true, Shards: 1,
 			},
 			{
 				Name: "rest", From: []string{"public", "local"}, To: "out",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1,
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
 			},
 		},
 	}

@@ -14,7 +14,7 @@ func file() shape[core.Config] {
 	type c = core.Config
 	return object(*core.NewConfig(),
 		part("control", "Who may make control calls.", func(c *c) *core.Control { return &c.Control }, control()),
-		part("store", "The embedded store.", func(c *c) *core.StoreConfig { return &c.Store }, store()),
+		part("store", "The store.", func(c *c) *core.StoreConfig { return &c.Store }, store()),
 		part("sources", "The ways in, by name.", func(c *c) *[]core.Source { return &c.Sources }, named(core.NewSource, source())).must(),
 		part("destinations", "The endpoints, by name.", func(c *c) *[]core.Destination { return &c.Destinations }, named(core.NewDestination, destination())),
 		part("buffers", "The subscriptions of destinations to sources, by name.", func(c *c) *[]core.Buffer { return &c.Buffers }, named(core.NewBuffer, buffer())),
@@ -30,8 +30,10 @@ func control() shape[core.Control] {
 
 func store() shape[core.StoreConfig] {
 	return object(core.NewConfig().Store,
-		part("sync", "Wait for the disk before every answer. With false, a crash of the host can lose what was accepted last.",
+		part("sync", "Wait for the disk before every answer. Embedded store only. With false, a crash of the host can lose what was accepted last.",
 			func(s *core.StoreConfig) *bool { return &s.Sync }, boolean()),
+		part("retention", "How long items are kept beyond their deadline at most. DynamoDB only.",
+			func(s *core.StoreConfig) *time.Duration { return &s.Retention }, duration(core.RetentionRange)),
 	)
 }
 
@@ -120,6 +122,7 @@ func buffer() shape[core.Buffer] {
 		part("concurrency", "Batches of one group in flight.", func(b *b) *int { return &b.Concurrency }, count[int](core.BatchesRange)),
 		part("ordering", "Send a group's batches one at a time, retries included.", func(b *b) *bool { return &b.Ordered }, ordering()),
 		part("size", "Items in the whole buffer. 0: no limit.", func(b *b) *int64 { return &b.Size }, count[int64](core.SizeRange)),
+		part("shards", "Records that each group is spread over, each of which is batched for itself. DynamoDB only.", func(b *b) *int { return &b.Shards }, count[int](core.ShardsRange)),
 	)
 	read := fields.read
 	fields.read = func(d *decoder, path string, n *yaml.Node, into *core.Buffer) {

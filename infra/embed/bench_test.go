@@ -109,13 +109,13 @@ func drain(b *testing.B, s *Store, ref core.Ref, policy *core.Policy) (n int64) 
 		if err != nil || g.Pending() < uint64(policy.MaxItems) {
 			return n
 		}
-		page, err := s.Items(ctx, ref, core.Span{From: g.Head + 1, To: g.Head + uint64(policy.MaxItems), MaxBytes: policy.CapBytes})
+		page, err := s.Items(ctx, ref, nil, core.Span{From: g.Head + 1, To: g.Head + uint64(policy.MaxItems), MaxBytes: policy.CapBytes})
 		if err != nil {
 			b.Error(err)
 			return n
 		}
 		var c core.Claim
-		_, err = s.Update(ctx, ref, func(g *core.Group) (err error) {
+		_, err = s.Update(ctx, ref, nil, func(g *core.Group) (err error) {
 			c, err = g.Claim(core.Taking{From: page.Items[0].Seq, To: page.End, Through: page.Through, Items: len(page.Items),
 				NextAt: page.NextAt, Reason: core.ReasonItems}, policy, 1000)
 			return err
@@ -124,7 +124,7 @@ func drain(b *testing.B, s *Store, ref core.Ref, policy *core.Policy) (n int64) 
 			return n
 		}
 		if err == nil {
-			_, err = s.Update(ctx, ref, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, policy, 1000) })
+			_, err = s.Update(ctx, ref, nil, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, policy, 1000) })
 		}
 		if err != nil {
 			b.Error(err)

@@ -50,7 +50,7 @@ func held(t testing.TB, s *Store, key string) (ids []string) {
 	t.Helper()
 	g, err := s.Group(ctx, ref(key))
 	require.NoError(t, err)
-	page, err := s.Items(ctx, ref(key), core.Span{From: 1, To: g.Tail})
+	page, err := s.Items(ctx, ref(key), nil, core.Span{From: 1, To: g.Tail})
 	require.NoError(t, err)
 	for _, it := range page.Items {
 		require.Equal(t, fmt.Sprintf("%-100s", it.ID), string(it.Body))
@@ -65,11 +65,11 @@ func claim(s *Store, key string, n uint64) (c core.Claim, ids []string, err erro
 	if err != nil || g.Pending() == 0 {
 		return c, nil, err
 	}
-	page, err := s.Items(ctx, ref(key), core.Span{From: g.Head + 1, To: min(g.Head+n, g.Tail)})
+	page, err := s.Items(ctx, ref(key), nil, core.Span{From: g.Head + 1, To: min(g.Head+n, g.Tail)})
 	if err != nil {
 		return c, nil, err
 	}
-	_, err = s.Update(ctx, ref(key), func(g *core.Group) (err error) {
+	_, err = s.Update(ctx, ref(key), nil, func(g *core.Group) (err error) {
 		c, err = g.Claim(core.Taking{From: g.Head + 1, To: page.End, Through: page.Through,
 			Items: len(page.Items), NextAt: page.NextAt, Reason: core.ReasonItems}, calm(), now)
 		return err
@@ -81,7 +81,7 @@ func claim(s *Store, key string, n uint64) (c core.Claim, ids []string, err erro
 }
 
 func ack(s *Store, key string, c core.Claim) error {
-	_, err := s.Update(ctx, ref(key), func(g *core.Group) error { return g.Ack(c.ID, c.Lease, calm(), now) })
+	_, err := s.Update(ctx, ref(key), nil, func(g *core.Group) error { return g.Ack(c.ID, c.Lease, calm(), now) })
 	return err
 }
 

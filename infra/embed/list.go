@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -34,8 +35,22 @@ func (s *Store) each(ctx context.Context, visit func(*group) bool, only ...strin
 	}
 }
 
-// Due lists what wants attention.
-func (s *Store) Due(ctx context.Context, before core.Millis, limit int) ([]core.Hint, error) {
+// Due goes through what wants attention, as of the call.
+func (s *Store) Due(ctx context.Context, before core.Millis) iter.Seq2[core.Hint, error] {
+	return func(yield func(core.Hint, error) bool) {
+		due, err := s.due(ctx, before)
+		for _, h := range due {
+			if !yield(h, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(core.Hint{}, err)
+		}
+	}
+}
+
+func (s *Store) due(ctx context.Context, before core.Millis) ([]core.Hint, error) {
 	var due []core.Hint
 	seen := map[core.Hint]bool{}
 	err := s.each(ctx, func(gr *group) bool {
@@ -43,9 +58,6 @@ func (s *Store) Due(ctx context.Context, before core.Millis, limit int) ([]core.
 			h := core.Hint{Ref: core.Ref{Buffer: gr.buf.name, Key: gr.key}, Life: gr.Life, At: at}
 			if at == 0 || at > before || seen[h] {
 				continue
-			}
-			if limit > 0 && len(due) == limit {
-				return false
 			}
 			seen[h] = true
 			due = append(due, h)

@@ -21,7 +21,7 @@ type spot struct {
 }
 
 // Items reads a span of a group's log. It waits until what it reads is durable.
-func (s *Store) Items(ctx context.Context, ref core.Ref, span core.Span) (core.Page, error) {
+func (s *Store) Items(ctx context.Context, ref core.Ref, _ *core.Group, span core.Span) (core.Page, error) {
 	if err := s.enter(ctx); err != nil {
 		return core.Page{}, err
 	}
@@ -64,7 +64,7 @@ func (gr *group) page(span core.Span) (core.Page, []spot) {
 	for seq := from; seq <= to; seq++ {
 		if p := gr.at(seq); p != nil && p.seg != 0 {
 			size := p.cum - gr.through(seq-1)
-			if span.MaxBytes > 0 && len(spots) > 0 && total+size > span.MaxBytes {
+			if span.Full(len(spots), total+size) {
 				break
 			}
 			total += size

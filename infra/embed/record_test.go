@@ -44,6 +44,10 @@ func TestCodecKeepsEveryField(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var g core.Group
 	fillAll(reflect.ValueOf(&g).Elem(), r)
+	g.Void, g.VoidBytes, g.Mark = 0, 0, 0 // found again when the group is looked at, and of no use here
+	for i := range g.Claims {
+		g.Claims[i].Mark = 0
+	}
 	in := reader{b: appendGroup(nil, &g)}
 	require.Empty(t, cmp.Diff(g, in.group()))
 	require.True(t, !in.bad && len(in.b) == 0)

@@ -231,7 +231,7 @@ func (s *Store) Group(ctx context.Context, ref core.Ref) (core.Group, error) {
 
 // Update applies a transition to a group. It answers once that is durable; a
 // change of nothing but hints is not waited for.
-func (s *Store) Update(ctx context.Context, ref core.Ref, fn func(*core.Group) error) (core.Group, error) {
+func (s *Store) Update(ctx context.Context, ref core.Ref, _ *core.Group, fn func(*core.Group) error) (core.Group, error) {
 	var next core.Group
 	var wait bool
 	c, err := s.change(ctx, func() error {

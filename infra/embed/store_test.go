@@ -155,7 +155,7 @@ func TestOptions(t *testing.T) {
 	_, err := s.Append(ctx, now, []core.Part{big})
 	require.Equal(t, core.TooLarge, core.CodeOf(err))
 	require.Empty(t, must(s.Group(ctx, ref("k"))).Life, "nothing of it is there")
-	_, err = s.Update(ctx, ref("k"), func(g *core.Group) error {
+	_, err = s.Update(ctx, ref("k"), nil, func(g *core.Group) error {
 		_, err := g.Append(1, 1, "made up", calm(), now)
 		return err
 	})

@@ -58,7 +58,7 @@ func (g *group) page(span core.Span) core.Page {
 		e := &g.log[seq-g.first]
 		if g.Live(seq) {
 			bytes += e.item.Size()
-			if span.MaxBytes > 0 && bytes > span.MaxBytes && len(p.Items) > 0 {
+			if span.Full(len(p.Items), bytes) {
 				break
 			}
 			p.Items = append(p.Items, core.Item{Event: clone(e.item.Event), Seq: seq})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -142,7 +143,7 @@ func (s *Store) Group(_ context.Context, ref core.Ref) (core.Group, error) {
 
 // Update implements [core.Store]. It runs fn once, under the mutex: fn must
 // not call the store.
-func (s *Store) Update(_ context.Context, ref core.Ref, fn func(*core.Group) error) (core.Group, error) {
+func (s *Store) Update(_ context.Context, ref core.Ref, _ *core.Group, fn func(*core.Group) error) (core.Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -163,7 +164,7 @@ func (s *Store) Update(_ context.Context, ref core.Ref, fn func(*core.Group) err
 }
 
 // Items implements [core.Store]. Settled items are void.
-func (s *Store) Items(_ context.Context, ref core.Ref, span core.Span) (core.Page, error) {
+func (s *Store) Items(_ context.Context, ref core.Ref, _ *core.Group, span core.Span) (core.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -176,9 +177,24 @@ func (s *Store) Items(_ context.Context, ref core.Ref, span core.Span) (core.Pag
 	return g.page(span), nil
 }
 
-// Due implements [core.Store]: an entry for a check and one for a claim, most
-// overdue first.
-func (s *Store) Due(_ context.Context, before core.Millis, limit int) ([]core.Hint, error) {
+// Due implements [core.Store], as of the call.
+func (s *Store) Due(_ context.Context, before core.Millis) iter.Seq2[core.Hint, error] {
+	return func(yield func(core.Hint, error) bool) {
+		due, err := s.due(before)
+		if err != nil {
+			yield(core.Hint{}, err)
+			return
+		}
+		for _, h := range due {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+// due has an entry for a check and one for a claim of each group.
+func (s *Store) due(before core.Millis) ([]core.Hint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -192,10 +208,7 @@ func (s *Store) Due(_ context.Context, before core.Millis, limit int) ([]core.Hi
 			}
 		}
 	}
-	slices.SortFunc(due, func(a, b core.Hint) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), compareRefs(a.Ref, b.Ref))
-	})
-	return atMost(due, limit), nil
+	return due, nil
 }
 
 // Groups implements [core.Store].
@@ -248,7 +261,7 @@ func (s *Store) Close() error {
 }
 
 func compareRefs(a, b core.Ref) int {
-	return cmp.Or(strings.Compare(a.Buffer, b.Buffer), strings.Compare(a.Key, b.Key))
+	return cmp.Or(strings.Compare(a.Buffer, b.Buffer), strings.Compare(a.Key, b.Key), cmp.Compare(a.Shard, b.Shard))
 }
 
 // atMost is the first limit elements, or all when limit is 0.

@@ -22,6 +22,7 @@ func (l *lane) push(d core.Delivery) {
 		return
 	}
 	l.queued[d.Ref] = struct{}{}
+	d.Seen = nil // it ages while it waits, and the store is at hand
 	b := l.buffers[d.Ref.Buffer]
 	if b == nil {
 		b = new(fifo)

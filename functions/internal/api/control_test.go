@@ -33,7 +33,7 @@ func (h *house) put(buffer, key string, n int, ago time.Duration) {
 func (h *house) claim(key string, n uint64, held bool) {
 	h.t.Helper()
 	p := &core.Policy{MaxItems: 100, MaxBytes: 1 << 20, IdleTimeout: time.Minute, MaxWait: time.Minute, Lease: 30 * time.Second, MaxHold: time.Hour}
-	_, err := h.store.Update(h.t.Context(), core.Ref{Buffer: "crm-orders", Key: key}, func(g *core.Group) error {
+	_, err := h.store.Update(h.t.Context(), core.Ref{Buffer: "crm-orders", Key: key}, nil, func(g *core.Group) error {
 		c, err := g.Claim(core.Taking{From: g.Head + 1, To: g.Head + n, Through: g.HeadBytes + int64(n), Items: int(n), Reason: core.ReasonItems}, p, now)
 		if err != nil || held {
 			return err

@@ -162,7 +162,7 @@ func (h *house) stored() []core.Event {
 	require.NoError(h.t, err)
 	var events []core.Event
 	for _, g := range groups {
-		page, err := h.store.Items(h.t.Context(), g.Ref, core.Span{From: 1, To: g.Tail})
+		page, err := h.store.Items(h.t.Context(), g.Ref, nil, core.Span{From: 1, To: g.Tail})
 		require.NoError(h.t, err)
 		for i := range page.Items {
 			events = append(events, page.Items[i].Event)

@@ -176,7 +176,7 @@ func (w *world) fill(ctx context.Context) error {
 		put("orders", "7", 3, 2*time.Second), put("orders", "", 1, 90*time.Second), put("orders", hostile, 1, 26*time.Hour),
 		put("retired", "x", 1200, 40*24*time.Hour),
 	)
-	_, e := w.store.Update(ctx, core.Ref{Buffer: "orders", Key: "7"}, func(g *core.Group) error {
+	_, e := w.store.Update(ctx, core.Ref{Buffer: "orders", Key: "7"}, nil, func(g *core.Group) error {
 		c, err := g.Claim(core.Taking{From: 1, To: 2, Through: 1400, Items: 2, Reason: core.ReasonIdle}, policy, at(time.Second))
 		if err != nil {
 			return err

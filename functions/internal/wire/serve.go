@@ -85,7 +85,19 @@ func load(o *ServeOptions) (*core.Config, error) {
 	for _, w := range r.Warnings {
 		o.Log.Warn("the configuration works but may hurt", "warning", w.String())
 	}
-	return r.Config, r.Err()
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	unshard(r.Config)
+	return r.Config, nil
+}
+
+// unshard keeps every group whole: shards spread the load on a table's
+// partitions, and the embedded store has none.
+func unshard(c *core.Config) {
+	for i := range c.Buffers {
+		c.Buffers[i].Shards = 1
+	}
 }
 
 // serve answers requests until ctx ends, then stops within the grace.

@@ -1,0 +1,57 @@
+package core
+
+import "context"
+
+// confirm holds a group that its record says is due against the items that it
+// really has: a record counts numbers that a dead writer has left void, and
+// those of a writer that is still at work; and its FirstAt may be no more than
+// a lower bound. When the group is not due after all, it sees to it that the
+// group is looked at again. Conflict: at once.
+func (d *Deliverer) confirm(ctx context.Context, sub *Subscription, ref Ref, g *Group, page *Page) (Verdict, error) {
+	p, now := &sub.Policy, d.ports.Clock.Now()
+	known := g.knowing(page)
+	if len(page.Items) > 0 && known.FirstAt < page.Items[0].ReceivedAt && page.Items[0].ReceivedAt <= now {
+		known.FirstAt = page.Items[0].ReceivedAt
+	}
+	v := Evaluate(&known, p, now)
+	switch {
+	case page.RetryAt != 0 && (!v.Due || page.End == g.Head):
+		d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: page.RetryAt})
+		return Verdict{}, nil
+	case v.Due:
+		return v, nil
+	}
+	after, err := d.ports.Store.Update(ctx, ref, g, func(now *Group) error {
+		if now.Life != g.Life || now.Rev != g.Rev {
+			return Errorf(Conflict, "the group has changed")
+		}
+		at := d.ports.Clock.Now()
+		if len(page.Items) > 0 {
+			now.Arrived(page.Items[0].Seq, page.Items[0].ReceivedAt, p, at)
+		}
+		now.Voided(known.Void, known.VoidBytes, p, at)
+		return nil
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	d.ports.armCheck(ctx, ref, &after)
+	return Verdict{}, Errorf(Conflict, "%s has fewer or later items than its record said", ref)
+}
+
+// knowing is the group with what a page of its pending items, read from the
+// first one on, shows to be void. Numbers that a writer may still fill do not
+// count yet.
+func (g *Group) knowing(page *Page) Group {
+	k := *g
+	k.Void = page.End - g.Head - uint64(len(page.Items))
+	k.VoidBytes = page.Through - g.HeadBytes
+	for i := range page.Items {
+		k.VoidBytes -= page.Items[i].Size()
+	}
+	if page.RetryAt != 0 {
+		k.Void += g.Tail - page.End
+		k.VoidBytes += g.TailBytes - page.Through
+	}
+	return k
+}
