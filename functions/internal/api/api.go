@@ -12,16 +12,19 @@ import (
 	"sluice/core"
 )
 
-// Backend is what the API works on, all for one configuration. Nothing in it
-// may be nil.
+// Backend is what the API works on, all for one configuration. A process that
+// takes no events leaves out the Ingester, and one that takes no control calls
+// leaves out the Store and what stands below it. What is left out is not
+// there for callers either, and the secrets that guard it are not resolved.
 type Backend struct {
-	Catalog     *core.Catalog
-	Ingester    Ingester
-	Replayer    Replayer
+	Catalog  *core.Catalog
+	Ready    func() error // why the process can't work now; nil: it can
+	Ingester Ingester
+
 	Store       Store
+	Replayer    Replayer
 	DeadLetters DeadLetters
 	Attempts    Attempts
-	Ready       func() error // why the process can't take events now; nil: it can
 }
 
 // Ingester takes events in; see [core.Ingester].
@@ -60,6 +63,9 @@ type Options struct {
 	// MaxBodyBytes bounds the memory of all bodies that are being taken in at
 	// a time; 0: 128 MiB. Each may need three times as much again on its way.
 	MaxBodyBytes int64
+	// MaxListBytes is the payload at which a list of dead letters ends early, to
+	// within one letter of 350 KiB; 0: 4 MiB, to within a few letters.
+	MaxListBytes int64
 }
 
 // handler is the API over one configuration. It does not change.
@@ -97,8 +103,13 @@ func New(b Backend, o Options) (http.Handler, error) {
 	h.memory.Store(o.MaxBodyBytes)
 	k := keyring{resolve: o.Resolve}
 	c := b.Catalog.Config()
-	h.control = k.control(&c.Control)
+	if b.Store != nil {
+		h.control = k.control(&c.Control)
+	}
 	for i := range c.Sources {
+		if b.Ingester == nil {
+			break
+		}
 		s := &c.Sources[i]
 		h.sources[s.Name] = &source{Source: s, gate: k.source(s),
 			limit: limit{s.MaxEventBytes, "that source " + s.Name + " takes for an event (maxEventBytes)"}}
@@ -132,16 +143,28 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	e, name := find(r.URL.Path)
 	switch {
-	case e == nil:
+	case e == nil || !h.has(e.part):
 		return core.Errorf(core.NotFound, "there is nothing at this path; the API is below /v1/")
 	case !e.allows(r.Method):
 		return methodNotAllowed(e.methods)
-	case !e.public:
+	case e.part == control:
 		if err := h.control.admit(r); err != nil {
 			return err
 		}
 	}
 	return e.serve(h, w, r, name)
+}
+
+// has reports whether this process has a part of the API.
+func (h *handler) has(p part) bool {
+	switch p {
+	case intake:
+		return h.Ingester != nil
+	case control:
+		return h.Store != nil
+	default:
+		return true
+	}
 }
 
 // fail answers with the problem that err is. What it says of a fault of ours

@@ -12,6 +12,7 @@ import (
 
 	"sluice/core"
 	"sluice/functions/internal/api"
+	"sluice/infra/memory"
 )
 
 // from makes a request come from a peer, for a host.
@@ -274,8 +275,20 @@ func TestSecretsThatDoNotWork(t *testing.T) {
 		c.Sources[0].Auth = &core.Auth{Bearer: []core.Secret{"env:MISSING"}, Webhook: []core.Secret{"env:SIGN", "env:BAD"}}
 	}))
 	require.NoError(t, err)
-	_, err = api.New(api.Backend{Catalog: catalog}, api.Options{Resolve: resolve})
-	require.EqualError(t, err, `control.tokens[1] is empty: it would let anybody in
-sources.orders.auth.bearer[0] can't be resolved: it is not set
-sources.orders.auth.webhook.secrets[1] is not a secret of Standard Webhooks: it must be whsec_ and standard base64`)
+	const ofControl = "control.tokens[1] is empty: it would let anybody in"
+	const ofSources = `sources.orders.auth.bearer[0] can't be resolved: it is not set
+sources.orders.auth.webhook.secrets[1] is not a secret of Standard Webhooks: it must be whsec_ and standard base64`
+	in, store := core.NewIngester(catalog, core.Ports{}), memory.New()
+	for _, tt := range []struct {
+		name    string
+		backend api.Backend
+		want    string
+	}{
+		{"the whole API", api.Backend{Catalog: catalog, Ingester: in, Store: store}, ofControl + "\n" + ofSources},
+		{"sources alone", api.Backend{Catalog: catalog, Ingester: in}, ofSources},
+		{"control calls alone", api.Backend{Catalog: catalog, Store: store}, ofControl},
+	} {
+		_, err = api.New(tt.backend, api.Options{Resolve: resolve})
+		require.EqualError(t, err, tt.want, tt.name)
+	}
 }

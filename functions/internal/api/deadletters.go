@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,6 +52,8 @@ const (
 	// payload a list may have before it ends early: letters may be large.
 	peek      = 16
 	peekBytes = 4 << 20
+	// largeLetter is what a letter has at most where answers are bounded.
+	largeLetter = 350 << 10
 )
 
 // deadLetters lists dead letters, oldest first.
@@ -72,8 +75,8 @@ func (h *handler) deadLetters(w http.ResponseWriter, r *http.Request, _ string) 
 	}
 	list := DeadLetterList{DeadLetters: []DeadLetterState{}, Next: q.Get("after")}
 	var size int64
-	for len(list.DeadLetters) < limit && size < peekBytes {
-		letters, next, err := h.DeadLetters.List(r.Context(), filter, list.Next, min(peek, limit-len(list.DeadLetters)))
+	for len(list.DeadLetters) < limit && size < cmp.Or(h.MaxListBytes, peekBytes) {
+		letters, next, err := h.DeadLetters.List(r.Context(), filter, list.Next, min(h.peek(size), limit-len(list.DeadLetters)))
 		if err != nil {
 			return err
 		}
@@ -86,6 +89,14 @@ func (h *handler) deadLetters(w http.ResponseWriter, r *http.Request, _ string) 
 		}
 	}
 	return reply(w, list)
+}
+
+// peek is how many letters to ask for once there are so many bytes of them.
+func (h *handler) peek(size int64) int {
+	if h.MaxListBytes == 0 {
+		return peek
+	}
+	return int(max(1, min(peek, (h.MaxListBytes-size)/largeLetter)))
 }
 
 // knownToLetters refuses the name of a buffer that neither is configured nor

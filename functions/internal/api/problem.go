@@ -105,6 +105,9 @@ func unsupportedEncoding() error {
 	return p
 }
 
+// Refuse answers with the problem that err is.
+func Refuse(w http.ResponseWriter, err error) { problemOf(err).write(w) }
+
 func (p *problemError) write(w http.ResponseWriter) {
 	if p.header != "" {
 		w.Header().Set(p.header, p.value)

@@ -8,9 +8,18 @@ import (
 // endpoint is what a path leads to.
 type endpoint struct {
 	methods string // as the Allow header has them
-	public  bool   // anybody may call it, or it asks for itself
+	part    part
 	serve   func(h *handler, w http.ResponseWriter, r *http.Request, name string) error
 }
+
+// part is a part of the API, by who may call it.
+type part uint8
+
+const (
+	probe   part = iota // anybody
+	intake              // whom the source lets in
+	control             // whom the control gate lets in
+)
 
 const (
 	get  = "GET, HEAD"
@@ -19,20 +28,20 @@ const (
 
 // The endpoints whose paths hold a name.
 var (
-	single      = &endpoint{methods: post, public: true, serve: (*handler).ingest}
-	batch       = &endpoint{methods: post, public: true, serve: (*handler).ingestBatch}
-	bufferState = &endpoint{methods: get, serve: (*handler).buffer}
-	groupStates = &endpoint{methods: get, serve: (*handler).groups}
+	single      = &endpoint{methods: post, part: intake, serve: (*handler).ingest}
+	batch       = &endpoint{methods: post, part: intake, serve: (*handler).ingestBatch}
+	bufferState = &endpoint{methods: get, part: control, serve: (*handler).buffer}
+	groupStates = &endpoint{methods: get, part: control, serve: (*handler).groups}
 )
 
 // fixed are the endpoints whose paths hold none.
 var fixed = map[string]*endpoint{
-	"/v1/buffers":            {methods: get, serve: (*handler).buffers},
-	"/v1/deadletters":        {methods: get, serve: (*handler).deadLetters},
-	"/v1/deadletters/replay": {methods: post, serve: (*handler).replay},
-	"/healthz":               {methods: get, public: true, serve: (*handler).health},
-	"/readyz":                {methods: get, public: true, serve: (*handler).ready},
-	"/metrics":               {methods: get, serve: (*handler).metrics},
+	"/v1/buffers":            {methods: get, part: control, serve: (*handler).buffers},
+	"/v1/deadletters":        {methods: get, part: control, serve: (*handler).deadLetters},
+	"/v1/deadletters/replay": {methods: post, part: control, serve: (*handler).replay},
+	"/healthz":               {methods: get, part: probe, serve: (*handler).health},
+	"/readyz":                {methods: get, part: probe, serve: (*handler).ready},
+	"/metrics":               {methods: get, part: control, serve: (*handler).metrics},
 }
 
 // find is the endpoint of a path, and the name in it. nil: there is none.
