@@ -9,9 +9,22 @@ CONFIG   ?= sluice.yaml
 DATA     ?= ./data
 BENCH    ?=
 
+# On AWS: the environment of samconfig.toml, and what `make invoke` calls with what.
+ENV      ?= dev
+FUNCTION ?= IngestFunction
+EVENT    ?= events/ingest-single.json
+ENVVARS  ?= events/env.json
+
 # Static, without symbols or paths of the machine that built it.
 GOBUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w"
 LINTER  := .ci/bin/golangci-lint
+
+# The environment's own word on its stack and its processor.
+samconfig = $(shell awk -F '[=", ]+' '/^\[/ { on = /^\[$(ENV)\./ } \
+	on { for (i = 1; i < NF; i++) if ($$i == "$(1)") { print $$(i + 1); exit } }' samconfig.toml)
+STACK     = $(call samconfig,stack_name)
+GOARCHS   = arm64=arm64 x86_64=amd64
+LAMBDARCH = $(patsubst $(call samconfig,Architecture)=%,%,$(filter $(call samconfig,Architecture)=%,$(GOARCHS)))
 
 .DEFAULT_GOAL := help
 
@@ -87,6 +100,54 @@ bench: build ## Measure against a bare server in the same run; BENCH="-only a,b"
 release: ## Build the binaries for linux, amd64 and arm64
 	GOOS=linux GOARCH=amd64 $(GOBUILD) -o bin/sluice-linux-amd64 ./functions/local
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/sluice-linux-arm64 ./functions/local
+
+.PHONY: template
+template: ## Check template.yaml: the linter, the translation, and sam where there is one
+	.ci/template
+
+.PHONY: validate
+validate: template
+
+.PHONY: deploy
+deploy: ## Build for AWS with CONFIG, and deploy ENV (dev, staging, prod) of samconfig.toml
+	$(GO) run ./functions/local lint --config $(CONFIG)
+	sam build --config-env $(ENV)
+	sam deploy --config-env $(ENV)
+
+.PHONY: logs
+logs: ## Follow the logs of ENV's functions
+	sam logs --config-env $(ENV) --tail $(foreach f,$(LAMBDAS),--cw-log-group /sluice/$(STACK)/$(f))
+
+# CloudFormation never deletes what holds data, so a person is told what is left.
+.PHONY: delete
+delete: ## Delete ENV's stack; its table and dead letters stay, and it says how to delete them
+	@left=$$(aws cloudformation describe-stacks --stack-name $(STACK) --output text --query \
+		"Stacks[0].Outputs[?OutputKey=='TableName'||OutputKey=='DeadLetterQueueUrl'||OutputKey=='ReplayQueueUrl'].OutputValue") && \
+	sam delete --config-env $(ENV) && \
+	echo "These hold data, and stay until you delete them:" && \
+	for name in $$left; do case $$name in \
+		https:*) echo "  aws sqs delete-queue --queue-url $$name";; \
+		*) echo "  aws dynamodb delete-table --table-name $$name";; \
+	esac; done
+
+.PHONY: invoke
+invoke: ## Run FUNCTION here with EVENT (needs Docker, and resources named in ENVVARS)
+	sam build --config-env $(ENV) $(FUNCTION)
+	sam local invoke $(FUNCTION) --event $(EVENT) --env-vars $(ENVVARS)
+
+# What `sam build` calls for each function of template.yaml, and anybody may by
+# hand: make build-IngestFunction ARTIFACTS_DIR=dir. Without the version control
+# stamp, code that has not changed is not deployed again.
+LAMBDAS := ingest check deliver flush control
+LAMBDA_TARGETS := build-IngestFunction build-CheckFunction build-DeliverFunction build-FlushFunction build-ControlFunction
+
+.PHONY: $(LAMBDA_TARGETS)
+$(LAMBDA_TARGETS): build-%Function:
+	@test -n "$(ARTIFACTS_DIR)" || { echo "make $@ ARTIFACTS_DIR=dir: say where to build it"; exit 2; }
+	@test -n "$(LAMBDARCH)" || { echo "samconfig.toml has no Architecture for ENV=$(ENV)"; exit 2; }
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(LAMBDARCH) $(GO) build -buildvcs=false -tags lambda.norpc -trimpath -ldflags "-s -w" \
+		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr A-Z a-z)
+	cp $(CONFIG) "$(ARTIFACTS_DIR)/sluice.yaml"
 
 .PHONY: clean
 clean: ## Remove what was built; DATA stays
