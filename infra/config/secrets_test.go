@@ -63,3 +63,32 @@ func TestResolveAll(t *testing.T) {
 		"destinations.crm.secrets[1]: is one of secretsmanager:, which is for AWS and not available here",
 	}, got))
 }
+
+func TestOtherSources(t *testing.T) {
+	t.Parallel()
+	local := NewSecrets(env)
+	vault := func(ref core.Secret) (string, core.Fault) {
+		if ref == "ssm:/x" {
+			return "from " + string(ref), core.Fault{}
+		}
+		return "", core.Fault{Problem: "names nothing", Right: "name something"}
+	}
+	cloud := local.With(vault, "ssm", "secretsmanager")
+
+	for ref, want := range map[core.Secret]string{"env:SET": "hunter2", "ssm:/x": "from ssm:/x"} {
+		got, err := cloud.Resolve(ref)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := cloud.Resolve("secretsmanager:y")
+	require.Equal(t, core.Invalid, core.CodeOf(err))
+	require.EqualError(t, err, "a reference to a secret names nothing; name something")
+	_, err = local.Resolve("ssm:/x")
+	require.ErrorContains(t, err, "not available here", "the one that it was made of stays as it was")
+
+	c := fullConfig()
+	c.Control.Tokens = []core.Secret{"env:EMPTY", "ssm:/x", "ssm:/y"}
+	values, faults := cloud.ResolveAll(c)
+	require.Equal(t, map[core.Secret]string{"ssm:/x": "from ssm:/x"}, values)
+	require.Equal(t, core.Fault{Path: "control.tokens[2]", Problem: "names nothing", Right: "name something"}, faults[1])
+}
