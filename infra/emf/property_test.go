@@ -32,7 +32,7 @@ func TestWhateverIsReported(t *testing.T) {
 		o := m.Observer()
 		sums, counts := map[string]float64{}, map[string]int{}
 		var out bytes.Buffer
-		for range rapid.IntRange(0, 60).Draw(t, "reports") {
+		for range rapid.IntRange(0, 25).Draw(t, "reports") {
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				n := rapid.IntRange(1, 1000).Draw(t, "events")
