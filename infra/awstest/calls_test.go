@@ -187,12 +187,13 @@ func TestHooks(t *testing.T) {
 	client, rival := DynamoDB(t, faults.Option), DynamoDB(t)
 	table := Table(t, client)
 	var after atomic.Int64
-	faults.After(func(_ context.Context, c Call, err error) {
+	faults.After(func(_ context.Context, c Call, out any, err error) {
 		if c.Op != "PutItem" {
 			return
 		}
 		var failed *types.ConditionalCheckFailedException
 		require.ErrorAs(t, err, &failed)
+		require.Empty(t, out.(*dynamodb.PutItemOutput).Attributes)
 		require.Equal(t, Call{Op: "PutItem", Nth: 1, Total: 1, Input: c.Input}, c)
 		require.Equal(t, table, *c.Input.(*dynamodb.PutItemInput).TableName)
 		after.Add(1)
@@ -208,4 +209,41 @@ func TestHooks(t *testing.T) {
 	})
 	require.Error(t, err)
 	require.EqualValues(t, 1, after.Load())
+}
+
+// TestPartialAnswers makes a batch answer that it is not done.
+func TestPartialAnswers(t *testing.T) {
+	t.Parallel()
+	var faults Faults
+	client := DynamoDB(t, faults.Option)
+	table := Table(t, client)
+	write := map[string][]types.WriteRequest{table: {{PutRequest: &types.PutRequest{Item: key("a", "0")}}}}
+	faults.After(func(_ context.Context, _ Call, out any, _ error) {
+		if batch, ok := out.(*dynamodb.BatchWriteItemOutput); ok {
+			batch.UnprocessedItems = write
+		}
+	})
+	out, err := client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: write})
+	require.NoError(t, err)
+	require.Equal(t, write, out.UnprocessedItems)
+	faults.After(nil)
+	out, err = client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: write})
+	require.NoError(t, err)
+	require.Empty(t, out.UnprocessedItems)
+}
+
+func BenchmarkTable(b *testing.B) {
+	client := DynamoDB(b)
+	for b.Loop() {
+		Table(b, client)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	client := DynamoDB(b)
+	table := Table(b, client)
+	for b.Loop() {
+		_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: &table, Item: key("a", "0")})
+		require.NoError(b, err)
+	}
 }

@@ -35,8 +35,8 @@ const (
 )
 
 // Plan says what happens to a call. It runs before the call is sent, in the
-// caller's goroutine, so whatever else it does (block, call the same client
-// on behalf of a rival) happens first. Several calls may be in it at once.
+// caller's goroutine, so whatever else it does (block, write as a rival with
+// a client of its own) happens first. Several calls may be in it at once.
 type Plan func(ctx context.Context, c Call) Fault
 
 // Faults makes calls of the clients made with its option fail, or hooks into
@@ -44,7 +44,7 @@ type Plan func(ctx context.Context, c Call) Fault
 type Faults struct {
 	mu    sync.Mutex
 	plan  Plan
-	after func(ctx context.Context, c Call, err error)
+	after Hook
 	total int
 	nth   map[string]int
 }
@@ -60,12 +60,16 @@ func (f *Faults) Set(p Plan) {
 	f.plan, f.total, f.nth = p, 0, nil
 }
 
-// After has fn run after every call that was sent, before its caller sees the
-// answer. err is what the service answered.
-func (f *Faults) After(fn func(ctx context.Context, c Call, err error)) {
+// Hook sees a call's answer before its caller does. It may change what out, of
+// the SDK's type as *dynamodb.QueryOutput, points to, and so may make an answer
+// stale or partial. out is empty when err is not nil.
+type Hook func(ctx context.Context, c Call, out any, err error)
+
+// After has h run after every call that was sent. A nil hook ends that.
+func (f *Faults) After(h Hook) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.after = fn
+	f.after = h
 }
 
 // Calls is how many calls there were since the last Set, sent or not.
@@ -101,7 +105,7 @@ func Crash(n int, fault Fault) Plan {
 	}
 }
 
-func (f *Faults) next(op string, input any) (Call, Plan, func(context.Context, Call, error)) {
+func (f *Faults) next(op string, input any) (Call, Plan, Hook) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nth == nil {
@@ -151,7 +155,7 @@ func (f *Faults) act(ctx context.Context, in middleware.FinalizeInput, next midd
 	}
 	out, meta, err = next.HandleFinalize(ctx, in)
 	if after != nil {
-		after(ctx, call, err)
+		after(ctx, call, out.Result, err)
 	}
 	if fault == Lost {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, broken("the answer was lost")
