@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
+	"sluice/core/message"
 	"sluice/infra/awstest"
 	"sluice/infra/scheduler/schedulertest"
 )
@@ -155,4 +157,24 @@ func TestNoAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Equal(t, core.Canceled, core.CodeOf(timer.Arm(ctx, hint(now().Add(time.Hour)))))
+}
+
+// TestToTheQueue goes the whole way: the SDK arms a hint for in 40 days, and
+// when they are over a consumer of the check queue has it.
+func TestToTheQueue(t *testing.T) {
+	t.Parallel()
+	queues := awstest.SQS(t)
+	check := awstest.Queue(t, queues, nil)
+	fake := schedulertest.New(schedulertest.Options{Groups: []string{group}, Fire: schedulertest.ToSQS(queues)})
+	timer := New(client(t, fake), Options{Group: group, QueueARN: check.ARN, RoleARN: role, Clock: core.ClockFunc(now)})
+	h := hint(now().Add(40 * 24 * time.Hour))
+	require.NoError(t, timer.Arm(t.Context(), h))
+	fake.Advance(40*24*time.Hour - Early)
+
+	got, err := queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &check.URL, WaitTimeSeconds: 20})
+	require.NoError(t, err)
+	require.Len(t, got.Messages, 1)
+	came, err := message.DecodeHint([]byte(*got.Messages[0].Body))
+	require.NoError(t, err)
+	require.Equal(t, h, came)
 }
