@@ -151,7 +151,7 @@ $(LAMBDA_TARGETS): build-%Function:
 
 .PHONY: clean
 clean: ## Remove what was built; DATA stays
-	rm -rf bin .ci/bin
+	rm -rf bin .ci/bin .ci/python/venv .aws-sam
 
 .PHONY: ci
 ci: ## Everything that must hold before a change is taken
