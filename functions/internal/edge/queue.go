@@ -21,14 +21,18 @@ type Queue[T any] struct {
 	// Work is called for each message, for all of an invocation side by side.
 	// A message for which it returns an error is delivered again.
 	Work func(ctx context.Context, v T) error
+	// Keep has malformed messages delivered again, for a queue that does not
+	// drop them in the end. Else they are dropped here.
+	Keep bool
 	Log  *slog.Logger
 	// Failed is told of messages that could not be read or worked on; may be nil.
 	Failed func(op string, err error)
 }
 
-// Handle works on an event's messages. A malformed one is logged and dropped:
-// it stays malformed however often it is delivered, and what a hint was for is
-// found by the sweep. It fails on events that SQS has not made.
+// Handle works on an event's messages. A malformed one is logged and, unless
+// it is to be kept, dropped: it stays malformed however often it is delivered, and
+// what a hint was for is found by the sweep. It fails on events that SQS has
+// not made.
 func (q *Queue[T]) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	if len(e.Records) == 0 {
 		return events.SQSEventResponse{}, core.Errorf(core.Invalid, "not an event of SQS: it has no records")
@@ -60,6 +64,9 @@ func (q *Queue[T]) one(ctx context.Context, m *events.SQSMessage) (err error) {
 	v, err := q.Decode([]byte(m.Body))
 	if err != nil {
 		q.failed(ctx, m, "read a queue message", err)
+		if q.Keep {
+			return err
+		}
 		return nil
 	}
 	defer func() {
@@ -75,7 +82,7 @@ func (q *Queue[T]) one(ctx context.Context, m *events.SQSMessage) (err error) {
 }
 
 func (q *Queue[T]) failed(ctx context.Context, m *events.SQSMessage, op string, err error) {
-	q.Log.ErrorContext(ctx, "queue message", slog.String("op", op), slog.String("messageId", m.MessageId),
+	q.Log.ErrorContext(ctx, "a message failed", slog.String("op", op), slog.String("messageId", m.MessageId),
 		slog.String("queue", m.EventSourceARN), slog.String("code", core.CodeOf(err).String()), slog.Any("error", err))
 	if q.Failed != nil {
 		q.Failed(op, err)

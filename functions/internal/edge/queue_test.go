@@ -111,6 +111,16 @@ func TestQueueMessageWithoutID(t *testing.T) {
 	require.Equal(t, []events.SQSBatchItemFailure{{ItemIdentifier: "m1"}}, got.BatchItemFailures)
 }
 
+// A queue that does not lose what is malformed gets it back.
+func TestQueueThatKeeps(t *testing.T) {
+	t.Parallel()
+	r := setup(func(context.Context, string) error { return nil })
+	r.Keep = true
+	got, err := r.Handle(t.Context(), messages("a", "?"))
+	require.NoError(t, err)
+	require.Equal(t, []events.SQSBatchItemFailure{{ItemIdentifier: "m1"}}, got.BatchItemFailures)
+}
+
 // All messages are worked on at a time: each here waits for all the others.
 func TestQueueIsSideBySide(t *testing.T) {
 	t.Parallel()
