@@ -12,27 +12,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"sluice/functions/internal/scenario"
 )
 
-// The documented timeline, in real time: idle 3 s, max wait 10 s, and items
-// at 0, 1, 3, 5, 7 and 9 s leave together at 10 s.
-func TestE2ETimeline(t *testing.T) {
-	t.Parallel()
-	s := newSink(t, nil)
-	p := serve(t, configure(t, "", s.URL, ", batch: {idleTimeoutMs: 3000, maxWaitFromFirstMs: 10000}", ""), t.TempDir())
-	begin := time.Now()
-	for i, at := range []time.Duration{0, 1, 3, 5, 7, 9} {
-		<-time.After(time.Until(begin.Add(at * time.Second)))
-		p.accept(fmt.Sprintf(`{"k":"a","n":%d}`, i))
-	}
-	d := s.next(t)
-	require.Len(t, d.lines, 6)
-	require.Equal(t, "wait", d.header.Get("sluice-reason"))
-	oldest, err := time.Parse(time.RFC3339Nano, d.header.Get("sluice-oldest"))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, d.at.Sub(oldest), 10*time.Second, "it must not leave early")
-	t.Logf("delivered %v after its deadline", d.at.Sub(oldest)-10*time.Second)
-	require.Equal(t, 0, p.stop())
+// always is a destination with one answer.
+func always(status int) func(scenario.Delivery) scenario.Answer {
+	return func(scenario.Delivery) scenario.Answer { return scenario.Answer{Status: status} }
 }
 
 // Kill -9 under load, three times in a row, loses nothing that was accepted;
@@ -52,9 +38,9 @@ func TestE2EKill(t *testing.T) {
 	p := serve(t, config, data)
 	batches := make(map[string]string) // by item
 	for missing := len(accepted); missing > 0; {
-		d := s.nextOr(t, func() string { return p.state() + describe(accepted, batches) })
-		batch := d.header.Get("webhook-id")
-		for _, line := range d.lines {
+		d := s.Next(t, func() string { return p.state() + describe(accepted, batches) })
+		batch := d.ID()
+		for _, line := range d.Lines {
 			if before, ok := batches[line]; ok {
 				require.Equal(t, before, batch, "doubled under another batch id: %s", line)
 				continue
@@ -118,13 +104,13 @@ func underLoad(p *process, round int) map[string]bool {
 func TestE2ETerm(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	s := newSink(t, func(delivery) int { <-release; return http.StatusOK })
+	s := newSink(t, func(scenario.Delivery) scenario.Answer { <-release; return scenario.Answer{} })
 	config := configure(t, "", s.URL, ", batch: {maxItems: 2, idleTimeoutMs: 3000, maxWaitFromFirstMs: 3000}", "")
 	data := t.TempDir()
 	p := serve(t, config, data)
 	p.accept(`{"k":"sent","n":1}`)
 	p.accept(`{"k":"sent","n":2}`)
-	require.Len(t, s.next(t).lines, 2)
+	require.Len(t, s.Next(t, nil).Lines, 2)
 	before := time.Now()
 	p.accept(`{"k":"waits"}`)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -133,11 +119,12 @@ func TestE2ETerm(t *testing.T) {
 	require.Equal(t, 0, p.wait(), p.logs)
 
 	p = serve(t, config, data)
-	d := s.next(t)
-	require.Equal(t, []string{`{"k":"waits"}`}, d.lines)
-	require.GreaterOrEqual(t, d.at.Sub(before), 3*time.Second-time.Millisecond, "it must keep its deadline")
+	d := s.Next(t, nil)
+	require.Equal(t, []string{`{"k":"waits"}`}, d.Lines)
+	require.GreaterOrEqual(t, d.At.Sub(before), 3*time.Second-time.Millisecond, "it must keep its deadline")
 	require.Equal(t, 0, p.stop())
-	require.Empty(t, s.got, "the batch whose send had ended is settled")
+	_, more := s.Poll()
+	require.False(t, more, "the batch whose send had ended is settled")
 }
 
 func TestE2ESecondProcess(t *testing.T) {
@@ -155,35 +142,39 @@ func TestE2ESecondProcess(t *testing.T) {
 
 func TestE2EReload(t *testing.T) {
 	t.Parallel()
-	s, moved := newSink(t, func(delivery) int { return http.StatusServiceUnavailable }), newSink(t, nil)
+	s, moved := newSink(t, always(http.StatusServiceUnavailable)), newSink(t, nil)
 	quick := ", batch: {maxItems: 1}"
 	config := configure(t, "", s.URL, quick, ", retry: {initial: 1s, max: 1s}")
 	p := serve(t, config, t.TempDir())
 	p.accept(`{"k":"a"}`)
-	id := s.next(t).header.Get("webhook-id")
+	first := s.Next(t, nil)
+	id := first.ID()
 
 	require.NoError(t, os.WriteFile(config, []byte("sources: {in: {typ: http}}"), 0o600))
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	p.logs.match(t, "not reloaded")
 	p.logs.match(t, `sluice.yaml:1:\d+`)
-	require.Equal(t, id, s.next(t).header.Get("webhook-id"), "a bad file changes nothing")
+	second := s.Next(t, nil)
+	require.Equal(t, id, second.ID(), "a bad file changes nothing")
 
 	configure(t, config, moved.URL, quick, ", retry: {initial: 1s, max: 1s}")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	p.logs.match(t, "configuration reloaded")
-	require.Equal(t, id, moved.next(t).header.Get("webhook-id"), "a claim in retry uses the new address")
+	third := moved.Next(t, nil)
+	require.Equal(t, id, third.ID(), "a claim in retry uses the new address")
 	require.Equal(t, 0, p.stop())
 }
 
+// The command line shows dead letters and replays them.
 func TestE2EDeadLetters(t *testing.T) {
 	t.Parallel()
-	s := newSink(t, func(delivery) int { return http.StatusBadRequest })
+	s := newSink(t, always(http.StatusBadRequest))
 	data := t.TempDir()
 	config := configure(t, "", s.URL, ", batch: {maxItems: 3}", "")
 	p := serve(t, config, data)
 	code, out := sluice(t, "{\"k\":\"a\",\"n\":1}\n{\"k\":\"a\",\"n\":2}\n{\"k\":\"a\",\"n\":3}\n", "send", "--url", p.url, "--batch", "in")
 	require.Equal(t, 0, code, out)
-	require.Len(t, s.next(t).lines, 3)
+	require.Len(t, s.Next(t, nil).Lines, 3)
 	p.logs.match(t, `outcome"?[=:]"?permanent`)
 	require.Equal(t, 0, p.stop())
 
@@ -191,12 +182,12 @@ func TestE2EDeadLetters(t *testing.T) {
 	code, out = sluice(t, "", "dlq", "list", "--url", p.url, "--json")
 	require.Equal(t, 0, code, out)
 	require.Equal(t, 3, strings.Count(out, `"status":400`)+strings.Count(out, `"status": 400`), out)
-	s.answers(nil)
+	s.Answers(nil)
 	code, out = sluice(t, "", "dlq", "replay", "--url", p.url)
 	require.Equal(t, 0, code, out)
-	d := s.next(t)
-	require.Len(t, d.lines, 3)
-	require.Equal(t, "replay", d.header.Get("sluice-reason"))
+	d := s.Next(t, nil)
+	require.Len(t, d.Lines, 3)
+	require.Equal(t, "replay", d.Reason())
 	code, out = sluice(t, "", "dlq", "list", "--url", p.url)
 	require.Equal(t, 0, code)
 	require.NotContains(t, out, "400")

@@ -1,12 +1,10 @@
 package main_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"sluice/functions/internal/scenario"
 )
 
 // binary is bin/sluice, built once for all tests.
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience bounds every wait for something that must happen.
+// patience bounds every wait for a process.
 const patience = 30 * time.Second
 
 // process is a running `sluice serve`.
@@ -51,6 +51,8 @@ type process struct {
 	url  string
 	logs *logs
 	once sync.Once
+
+	reloads int // seen
 }
 
 // logs keeps what a process writes, and lets tests wait for a line.
@@ -75,9 +77,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// match waits until the text matches, and returns the groups.
-func (l *logs) match(t *testing.T, pattern string) []string {
-	t.Helper()
+// find waits until the text matches, and returns the groups.
+func (l *logs) find(pattern string) ([]string, error) {
 	re := regexp.MustCompile(pattern)
 	end := time.After(patience)
 	for {
@@ -85,26 +86,55 @@ func (l *logs) match(t *testing.T, pattern string) []string {
 		m, added := re.FindStringSubmatch(l.text.String()), l.added
 		l.mu.Unlock()
 		if m != nil {
-			return m
+			return m, nil
 		}
 		select {
 		case <-added:
 		case <-end:
-			require.FailNow(t, "no line matches", "%s in:\n%s", pattern, l)
+			return nil, fmt.Errorf("no line matches %s in:\n%s", pattern, l)
 		}
 	}
 }
 
-// serve starts the binary on a folder and waits until it is ready.
-func serve(t *testing.T, config, data string) *process {
+// match is find for what must come.
+func (l *logs) match(t *testing.T, pattern string) []string {
 	t.Helper()
+	m, err := l.find(pattern)
+	require.NoError(t, err)
+	return m
+}
+
+// launch starts the binary on a folder and waits until it is ready.
+func launch(t *testing.T, config, data string) (*process, error) {
 	p := &process{t: t, logs: &logs{added: make(chan struct{})}}
 	p.cmd = exec.Command(binary, "serve", "--config", config, "--data", data, "--listen", "127.0.0.1:0", "--grace", "5s")
+	p.cmd.Env = append(os.Environ(), scenario.TokenVariable+"="+scenario.Token)
 	p.cmd.Stdout, p.cmd.Stderr = p.logs, p.logs
-	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { p.kill() })
-	p.url = p.logs.match(t, `listening on (http://127\.0\.0\.1:\d+)`)[1]
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	m, err := p.logs.find(`listening on (http://127\.0\.0\.1:\d+)`)
+	if err != nil {
+		p.kill()
+		return nil, err
+	}
+	p.url = m[1]
+	return p, nil
+}
+
+// serve starts the binary for the rest of a test.
+func serve(t *testing.T, config, data string) *process {
+	t.Helper()
+	p, err := launch(t, config, data)
+	require.NoError(t, err)
+	t.Cleanup(p.kill)
 	return p
+}
+
+// newSink is a destination; the client's idle connections end with it.
+func newSink(t *testing.T, answer func(scenario.Delivery) scenario.Answer) *scenario.Sink {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return scenario.NewSink(t, answer)
 }
 
 // kill ends the process at once, as kill -9 does.
@@ -130,6 +160,14 @@ func (p *process) wait() int {
 		code = p.cmd.ProcessState.ExitCode()
 	})
 	return code
+}
+
+// reloaded waits until the process has read its configuration once more than
+// it had at the last call.
+func (p *process) reloaded() error {
+	p.reloads++
+	_, err := p.logs.find(fmt.Sprintf(`(?s)(configuration reloaded.*){%d}`, p.reloads))
+	return err
 }
 
 // post sends a body to a path, and returns the status and the answer.
@@ -173,75 +211,6 @@ func sluice(t *testing.T, stdin string, args ...string) (int, string) {
 		require.ErrorAs(t, err, new(*exec.ExitError))
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
-}
-
-// delivery is one request that a sink has received.
-type delivery struct {
-	at     time.Time
-	header http.Header
-	lines  []string
-}
-
-// sink is an endpoint that keeps what it receives.
-type sink struct {
-	*httptest.Server
-	got chan delivery
-
-	mu     sync.Mutex
-	answer func(delivery) int // status; nil: 200
-}
-
-func newSink(t *testing.T, answer func(delivery) int) *sink {
-	s := &sink{got: make(chan delivery, 100_000), answer: answer}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.receive))
-	t.Cleanup(func() {
-		s.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
-	return s
-}
-
-func (s *sink) receive(w http.ResponseWriter, r *http.Request) {
-	d := delivery{at: time.Now(), header: r.Header}
-	lines := bufio.NewScanner(r.Body)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		d.lines = append(d.lines, lines.Text())
-	}
-	if lines.Err() != nil {
-		return // the sender was killed
-	}
-	s.mu.Lock()
-	answer := s.answer
-	s.mu.Unlock()
-	s.got <- d
-	if answer != nil {
-		w.WriteHeader(answer(d))
-	}
-}
-
-func (s *sink) answers(f func(delivery) int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = f
-}
-
-// next waits for a delivery.
-func (s *sink) next(t *testing.T) delivery {
-	t.Helper()
-	return s.nextOr(t, func() string { return "" })
-}
-
-// nextOr waits for a delivery, or fails with what explain says.
-func (s *sink) nextOr(t *testing.T, explain func() string) delivery {
-	t.Helper()
-	select {
-	case d := <-s.got:
-		return d
-	case <-time.After(patience):
-		require.FailNow(t, "nothing was delivered", explain())
-		return delivery{}
-	}
 }
 
 // configure writes a configuration of one source, one buffer and one sink.
