@@ -12,6 +12,8 @@ type delivery struct {
 	Seen        *group `json:"seen,omitempty"`
 }
 
+func (d *delivery) versioned() int { return d.V }
+
 func (d *delivery) fields() []field {
 	fields := []field{{"buffer", d.Buffer != nil}, {"key", d.Key != nil}, {"destination", d.Destination != nil}}
 	if d.Seen != nil {

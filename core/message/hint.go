@@ -13,6 +13,8 @@ type hint struct {
 	Check  uint64       `json:"check,omitempty"`
 }
 
+func (h *hint) versioned() int { return h.V }
+
 func (h *hint) fields() []field {
 	return []field{{"buffer", h.Buffer != nil}, {"key", h.Key != nil}, {"life", h.Life != nil}, {"at", h.At != nil}}
 }

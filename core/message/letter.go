@@ -38,6 +38,8 @@ type header struct {
 	Value text `json:"value"`
 }
 
+func (l *letter) versioned() int { return l.V }
+
 func (l *letter) fields() []field {
 	return []field{
 		{"id", l.ID != nil},

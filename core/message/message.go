@@ -43,6 +43,7 @@ func (k kind) encode(wire any) (string, error) {
 
 // wired is a message as it travels.
 type wired interface {
+	versioned() int
 	fields() []field
 }
 
@@ -60,27 +61,33 @@ func (k kind) decode(data []byte, wire wired) error {
 	case !utf8.Valid(data):
 		return core.Errorf(core.Invalid, "a %s that is no UTF-8 text", k.name)
 	}
-	var v struct {
-		V *int `json:"v"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return core.Wrap(core.Invalid, err, "no %s: not a JSON object with a version", k.name)
-	}
-	switch {
-	case v.V == nil:
-		return core.Errorf(core.Invalid, "no %s: the version (v) is missing", k.name)
-	case *v.V != version:
-		return core.Errorf(core.Invalid, "a %s of version %d; this one reads version %d", k.name, *v.V, version)
-	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(wire); err != nil {
-		return core.Wrap(core.Invalid, err, "no %s", k.name)
+	err := d.Decode(wire)
+	if err != nil || wire.versioned() != version {
+		return k.foreign(data, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return core.Errorf(core.Invalid, "a %s with something behind it", k.name)
 	}
 	return k.missing(wire.fields())
+}
+
+// foreign says what is wrong with what is no message of this version: err, if
+// it says that it is one.
+func (k kind) foreign(data []byte, err error) error {
+	var v struct {
+		V *int `json:"v"`
+	}
+	switch e := json.Unmarshal(data, &v); {
+	case e != nil:
+		return core.Wrap(core.Invalid, e, "no %s: not a JSON object with a version", k.name)
+	case v.V == nil:
+		return core.Errorf(core.Invalid, "no %s: the version (v) is missing", k.name)
+	case *v.V != version:
+		return core.Errorf(core.Invalid, "a %s of version %d; this one reads version %d", k.name, *v.V, version)
+	}
+	return &core.Error{Code: core.Invalid, Detail: "no " + k.name, Err: err}
 }
 
 // missing names the first field that is not there.

@@ -196,7 +196,7 @@ func TestRefused(t *testing.T) {
 			{"broken base64", strings.Replace(good, `"buffer":"b"`, `"buffer":{"base64":"!"}`, 1), "broken base64"},
 			{"sloppy base64", strings.Replace(good, `"buffer":"b"`, `"buffer":{"base64":"AB=="}`, 1), "broken base64"},
 			{"cut off", good[:len(good)-1], "not a JSON object with a version"},
-			{"something behind", good + "{}", "not a JSON object with a version"},
+			{"something behind", good + "{}", "with something behind it"},
 			{"no UTF-8", strings.Replace(good, `"b"`, "\"\xff\"", 1), "no UTF-8 text"},
 			{"too long", good + strings.Repeat(" ", message.MaxLetter), "bytes; at most"},
 		}
