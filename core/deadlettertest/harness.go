@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -32,6 +34,21 @@ type Harness struct {
 	// Reopen opens again what l holds, after a crash between two calls. The
 	// suite does not call l again.
 	Reopen func(t testing.TB, l Letters) Letters
+
+	// Doubles says that a letter which is put again may be there again: it is
+	// listed once and taken once by one call, but another may take it too, it
+	// may count as often as it was put, and any of what was put may be shown.
+	Doubles bool
+
+	// Clock is what l's leases run by. nil: the times that calls are given.
+	Clock func(l Letters) Clock
+}
+
+// Clock is the time by which a service keeps leases.
+type Clock struct {
+	Now   func() core.Millis
+	Set   func(core.Millis) // nil: it can't be set, so the suite waits, and leases may end a little late
+	Lease core.Millis       // how long letters are taken for; 0: a minute
 }
 
 // equal takes empty slices for nil, and bodies as a whole: byte by byte they
@@ -56,18 +73,15 @@ func Run(t *testing.T, h Harness) {
 		for _, c := range tests {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.run(t, &probe{t: t, h: &h, l: h.Open(t)})
+				c.run(t, open(t, &h))
 				ran.Add(1)
 			})
 		}
 	}
 }
 
-// start is when the fixtures' time begins; lease is how long a letter is taken.
-const (
-	start core.Millis = 1_700_000_000_000
-	lease core.Millis = 60_000
-)
+// start is when the fixtures' time begins.
+const start core.Millis = 1_700_000_000_000
 
 var everything = core.DeadLetterFilter{}
 
@@ -76,6 +90,23 @@ type probe struct {
 	t *testing.T
 	h *Harness
 	l Letters
+
+	clock Clock
+	until core.Millis // end of the newest lease
+}
+
+func open(t *testing.T, h *Harness) *probe {
+	p := &probe{t: t, h: h, l: h.Open(t)}
+	if h.Clock != nil {
+		p.clock = h.Clock(p.l)
+	} else {
+		now := start
+		p.clock = Clock{Now: func() core.Millis { return now }, Set: func(at core.Millis) { now = at }}
+	}
+	if p.clock.Lease == 0 {
+		p.clock.Lease = 60_000
+	}
+	return p
 }
 
 func (p *probe) reopen() {
@@ -88,12 +119,64 @@ func (p *probe) put(letters ...core.DeadLetter) {
 	require.NoError(p.t, p.l.Put(context.Background(), letters), "put")
 }
 
-func (p *probe) take(f core.DeadLetterFilter, limit int, now core.Millis) []core.DeadLetter {
+func (p *probe) take(f core.DeadLetterFilter, limit int) []core.DeadLetter {
 	p.t.Helper()
-	taken, err := p.l.Take(context.Background(), f, limit, now, now+lease)
+	now := p.clock.Now()
+	p.until = now + p.clock.Lease
+	taken, err := p.l.Take(context.Background(), f, limit, now, p.until)
 	require.NoError(p.t, err, "take")
 	require.LessOrEqual(p.t, len(taken), limit, "letters taken")
 	return taken
+}
+
+// takes checks that a call takes just these: now, or, when leases may end a
+// little late, soon.
+func (p *probe) takes(want []string, f core.DeadLetterFilter, limit int, what string) []core.DeadLetter {
+	p.t.Helper()
+	var taken []core.DeadLetter
+	p.soon(func() bool {
+		p.settle(nil, taken)
+		taken = p.take(f, limit)
+		return slices.Equal(want, ids(taken))
+	})
+	require.Equal(p.t, want, ids(taken), what)
+	return taken
+}
+
+// soon runs a step: once, or, when the clock can't be set, until it is done or
+// ten leases have passed.
+func (p *probe) soon(step func() (done bool)) {
+	for latest := p.clock.Now() + 10*p.clock.Lease; !step(); {
+		if p.clock.Set != nil || p.clock.Now() > latest {
+			return
+		}
+		p.reach(p.clock.Now() + p.clock.Lease/50)
+	}
+}
+
+// held checks that no letter is free until just before a lease ends, or, when
+// the clock can't be set, now.
+func (p *probe) held(until core.Millis, what string) {
+	p.t.Helper()
+	if p.clock.Set != nil {
+		p.clock.Set(until - 1)
+	}
+	taken := p.take(everything, 100)
+	if p.clock.Now() < until {
+		require.Empty(p.t, ids(taken), what)
+	}
+	p.settle(nil, taken)
+}
+
+// reach returns when it is a certain time.
+func (p *probe) reach(at core.Millis) {
+	if p.clock.Set != nil {
+		p.clock.Set(at)
+		return
+	}
+	for left := at.Sub(p.clock.Now()); left > 0; left = at.Sub(p.clock.Now()) {
+		<-time.After(left)
+	}
 }
 
 func (p *probe) settle(done, back []core.DeadLetter) {
