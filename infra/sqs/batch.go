@@ -1,0 +1,74 @@
+package sqs
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"sluice/core"
+)
+
+// tries is how often the entries of a batch request are sent that SQS has
+// failed to take.
+const tries = 3
+
+// chunk sends at most ten entries, given by their numbers, and returns those
+// that were not taken.
+type chunk func(numbers []int) ([]types.BatchResultErrorEntry, error)
+
+// entryID names the entry of a number in a batch request.
+func entryID(n int) *string {
+	id := strconv.Itoa(n)
+	return &id
+}
+
+// inBatches sends entries 0 to n-1, ten at a time.
+func inBatches(op string, n int, send chunk) error {
+	for from := 0; from < n; from += maxEntries {
+		numbers := make([]int, 0, maxEntries)
+		for i := from; i < min(n, from+maxEntries); i++ {
+			numbers = append(numbers, i)
+		}
+		if err := inRounds(op, numbers, send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inRounds sends a batch, and what has failed of it again. Entries whose
+// message has passed on count as done with, as trying again changes nothing.
+func inRounds(op string, numbers []int, send chunk) error {
+	var last types.BatchResultErrorEntry
+	for range tries {
+		refused, err := send(numbers)
+		if err != nil {
+			return failed(op, err)
+		}
+		numbers = numbers[:0:0]
+		for _, e := range refused {
+			code := codeOf(value(e.Code))
+			n, err := strconv.Atoi(value(e.Id))
+			switch {
+			case code == core.Conflict:
+			case err != nil:
+				return core.Wrap(core.Internal, err, "%s: an answer for an entry that was not sent", op)
+			case e.SenderFault && code != core.Unavailable:
+				return core.Errorf(code, "%s: %s: %s", op, value(e.Code), value(e.Message))
+			default:
+				numbers, last = append(numbers, n), e
+			}
+		}
+		if len(numbers) == 0 {
+			return nil
+		}
+	}
+	return core.Errorf(core.Unavailable, "%s: %s: %s", op, value(last.Code), value(last.Message))
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,376 @@
+package sqs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stretchr/testify/require"
+
+	"sluice/core"
+	"sluice/core/message"
+	"sluice/infra/sqs"
+	"sluice/infra/sqs/sqstest"
+)
+
+var everything = core.DeadLetterFilter{}
+
+// letter is the n-th letter, whose message is at least so many bytes.
+func letter(n, bytes int) core.DeadLetter {
+	l := core.DeadLetter{ID: fmt.Sprintf("b/%d", n), Batch: "b", Buffer: "orders", LastErrorAt: core.Millis(n)}
+	l.Item.Seq, l.Item.Body = uint64(n), []byte(strings.Repeat("x", bytes))
+	return l
+}
+
+func lettersTo(n, bytes int) []core.DeadLetter {
+	out := make([]core.DeadLetter, n)
+	for i := range out {
+		out[i] = letter(i+1, bytes)
+	}
+	return out
+}
+
+func ids(letters []core.DeadLetter) []string {
+	out := make([]string, len(letters))
+	for i := range letters {
+		out[i] = letters[i].ID
+	}
+	return out
+}
+
+// dead is dead letters on a fake of their own, and what they report.
+type dead struct {
+	*sqs.DeadLetters
+	fake     *sqstest.SQS
+	queue    string
+	reported []string
+}
+
+func newDead() *dead {
+	d := &dead{fake: &sqstest.SQS{}}
+	d.queue = d.fake.Queue("dead")
+	d.DeadLetters = sqs.NewDeadLetters(d.fake, d.queue, sqs.DeadLetterOptions{
+		Clock: wall, ShortPolls: true, Failed: func(op string, err error) { d.reported = append(d.reported, fmt.Sprintf("%s: %v", op, err)) },
+	})
+	return d
+}
+
+// stored are the ids of the letters in the queue, as often as they are there.
+func (d *dead) stored(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, body := range d.fake.Bodies(d.queue) {
+		l, err := message.DecodeLetter([]byte(body))
+		require.NoError(t, err)
+		out = append(out, l.ID)
+	}
+	return out
+}
+
+func TestPutInBatches(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		n, bytes int
+		requests int
+	}{
+		{"none", 0, 0, 0},
+		{"one", 1, 10, 1},
+		{"ten", 10, 10, 1},
+		{"eleven", 11, 10, 2},
+		{"two that just fit", 2, 1<<19 - 400, 1},
+		{"two that do not", 2, 1 << 19, 2},
+		{"many large ones", 10, 350 << 10, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDead()
+			want := lettersTo(c.n, c.bytes)
+			require.NoError(t, d.Put(context.Background(), want))
+			require.Equal(t, ids(want), append([]string{}, d.stored(t)...))
+			require.Equal(t, c.requests, d.fake.Calls("SendMessageBatch"))
+		})
+	}
+}
+
+func TestPutTooLarge(t *testing.T) {
+	t.Parallel()
+	err := newDead().Put(context.Background(), lettersTo(1, message.MaxLetter))
+	require.Equal(t, core.TooLarge, core.CodeOf(err), "%v", err)
+}
+
+// TestPutRetries sends again what a batch's answer says was not taken, and
+// nothing else.
+func TestPutRetries(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	d.fake.Refuse = func(_ string, nth int) (string, bool) {
+		if nth == 2 || nth == 5 || nth == 12 { // of the first ten, and then of those two
+			return "InternalError", false
+		}
+		return "", false
+	}
+	want := lettersTo(11, 10)
+	require.NoError(t, d.Put(context.Background(), want))
+	require.ElementsMatch(t, ids(want), d.stored(t), "each once")
+	require.Equal(t, 4, d.fake.Calls("SendMessageBatch"))
+}
+
+func TestPutFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		code        string
+		senderFault bool
+		want        core.Code
+		requests    int
+	}{
+		{"always", "InternalError", false, core.Unavailable, 3},
+		{"throttled, as if it were our fault", "RequestThrottled", true, core.Unavailable, 3},
+		{"our fault", "InvalidMessageContents", true, core.Internal, 1},
+	} {
+		d := newDead()
+		d.fake.Refuse = func(_ string, nth int) (string, bool) {
+			if nth == 1 || nth > 3 {
+				return c.code, c.senderFault
+			}
+			return "", false
+		}
+		err := d.Put(context.Background(), lettersTo(3, 10))
+		require.ErrorContains(t, err, c.code, c.name)
+		require.Equal(t, c.want, core.CodeOf(err), "%s: %v", c.name, err)
+		require.Equal(t, c.requests, d.fake.Calls("SendMessageBatch"), c.name)
+	}
+}
+
+// TestPutLost has the answer to a put lost: it is put again, and what is there
+// twice is listed once, taken once, and gone once it is done.
+func TestPutLost(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	d.fake.Fault = func(c sqstest.Call) sqstest.Fault {
+		if c.Op == "SendMessageBatch" && c.Nth == 1 {
+			return sqstest.Lost
+		}
+		return sqstest.None
+	}
+	want := lettersTo(3, 10)
+	err := d.Put(context.Background(), want)
+	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
+	require.NoError(t, d.Put(context.Background(), want))
+	require.Len(t, d.stored(t), 6)
+
+	listed, next, err := d.List(context.Background(), everything, "", 10)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Equal(t, ids(want), ids(listed))
+	now := wall.Now()
+	taken, err := d.Take(context.Background(), everything, 10, now, now.Add(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, ids(want), ids(taken))
+	require.NoError(t, d.Settle(context.Background(), taken, nil))
+	require.Empty(t, d.stored(t))
+}
+
+// TestEachCallFails breaks every call in turn, before and after it is carried
+// out: no letter is lost, whatever of them was done.
+func TestEachCallFails(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []sqstest.Fault{sqstest.Unsent, sqstest.Lost} {
+		for _, op := range []string{"ReceiveMessage", "ChangeMessageVisibilityBatch", "DeleteMessageBatch", "GetQueueAttributes"} {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDead()
+				require.NoError(t, d.Put(context.Background(), lettersTo(25, 10)))
+				broken := true
+				d.fake.Fault = func(c sqstest.Call) sqstest.Fault {
+					if broken && c.Op == op {
+						return fault
+					}
+					return sqstest.None
+				}
+				// a failed call may leave letters unseen for a while: no longer than this
+				const whole = time.Minute
+				failed := 0
+				check := func(err error) {
+					if err != nil {
+						failed++
+						require.Equal(t, core.Unavailable, core.CodeOf(err), "%s: %v", op, err)
+					}
+					<-time.After(whole)
+				}
+				_, _, err := d.List(context.Background(), everything, "", 10)
+				check(err)
+				_, err = d.Count(context.Background(), everything)
+				check(err)
+				now := wall.Now()
+				taken, err := d.Take(context.Background(), everything, 10, now, now.Add(whole))
+				check(err)
+				check(d.Settle(context.Background(), nil, taken))
+				now = wall.Now()
+				taken, err = d.Take(context.Background(), everything, 1, now, now.Add(whole))
+				check(err)
+				check(d.Settle(context.Background(), taken, nil))
+				require.Positive(t, failed+len(d.reported), op)
+
+				broken = false
+				left, _, err := d.List(context.Background(), everything, "", 100)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, len(left), 24, op)
+				require.Equal(t, ids(left), d.stored(t), op)
+			})
+		}
+	}
+}
+
+// TestPoison finds messages that are no dead letters: they stay, are
+// reported, and keep nobody from the others.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	for _, body := range []string{"hello", `{"v":2}`, `{"v":1}`} {
+		_, err := d.fake.SendMessage(context.Background(), &awssqs.SendMessageInput{QueueUrl: &d.queue, MessageBody: &body})
+		require.NoError(t, err)
+	}
+	require.NoError(t, d.Put(context.Background(), lettersTo(2, 10)))
+	listed, _, err := d.List(context.Background(), everything, "", 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b/1", "b/2"}, ids(listed))
+	require.Len(t, d.reported, 3)
+	require.ElementsMatch(t, []string{
+		"read dead letter message-1: no dead letter: not a JSON object with a version",
+		"read dead letter message-2: a dead letter of version 2; this one reads version 1",
+		"read dead letter message-3: a dead letter without id",
+	}, cutAll(d.reported))
+
+	n, err := d.Count(context.Background(), everything)
+	require.NoError(t, err)
+	require.Equal(t, 5, n, "all that is in the queue")
+	n, err = d.Count(context.Background(), core.DeadLetterFilter{Buffer: "orders"})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	now := wall.Now()
+	taken, err := d.Take(context.Background(), everything, 10, now, now.Add(time.Minute))
+	require.NoError(t, err)
+	require.NoError(t, d.Settle(context.Background(), taken, nil))
+	require.Equal(t, []string{"hello", `{"v":2}`, `{"v":1}`}, d.fake.Bodies(d.queue))
+}
+
+// cutAll cuts the parser's own words off.
+func cutAll(reports []string) []string {
+	out := slices.Clone(reports)
+	for i := range out {
+		out[i], _, _ = strings.Cut(out[i], ": invalid character")
+	}
+	return out
+}
+
+// TestLongQueue holds a look to its bounds: in a queue that is longer, a list
+// sees no more than 5,000 messages, and a take reads no more than a little ahead.
+func TestLongQueue(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	require.NoError(t, d.Put(context.Background(), lettersTo(6000, 1)))
+	listed, next, err := d.List(context.Background(), everything, "", 10)
+	require.NoError(t, err)
+	require.Len(t, listed, 10)
+	require.NotEmpty(t, next)
+	require.Equal(t, 500, d.fake.Calls("ReceiveMessage"))
+
+	before := d.fake.Calls("ReceiveMessage")
+	now := wall.Now()
+	taken, err := d.Take(context.Background(), everything, 50, now, now.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, taken, 50)
+	require.Equal(t, 15, d.fake.Calls("ReceiveMessage")-before)
+	require.True(t, slices.IsSortedFunc(taken, func(a, b core.DeadLetter) int { return int(a.LastErrorAt - b.LastErrorAt) }))
+
+	require.Equal(t, 6000, d.fake.Len(d.queue))
+}
+
+// TestLongPolls shows why a look does not end at the first empty answer of SQS.
+func TestLongPolls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := &sqstest.SQS{Sampling: true}
+		url := fake.Queue("dead")
+		for shortPolls, want := range map[bool]int{true: 12, false: 24} {
+			l := sqs.NewDeadLetters(fake, url, sqs.DeadLetterOptions{Clock: wall, ShortPolls: shortPolls})
+			if fake.Len(url) == 0 {
+				require.NoError(t, l.Put(context.Background(), lettersTo(24, 1)))
+			}
+			listed, _, err := l.List(context.Background(), everything, "", 100)
+			require.NoError(t, err)
+			require.Len(t, listed, want)
+		}
+	})
+}
+
+// TestLookTakesTooLong ends a look by its time.
+func TestLookTakesTooLong(t *testing.T) {
+	t.Parallel()
+	now := wall.Now()
+	fake := &sqstest.SQS{Now: func() time.Time { return now.Time() }}
+	fake.Fault = func(c sqstest.Call) sqstest.Fault {
+		if c.Op == "ReceiveMessage" {
+			now = now.Add(3 * time.Second)
+		}
+		return sqstest.None
+	}
+	l := sqs.NewDeadLetters(fake, fake.Queue("dead"), sqs.DeadLetterOptions{Clock: core.ClockFunc(func() core.Millis { return now }), ShortPolls: true})
+	require.NoError(t, l.Put(context.Background(), lettersTo(100, 1)))
+	listed, next, err := l.List(context.Background(), everything, "", 100)
+	require.NoError(t, err)
+	require.NotEmpty(t, next, "there is more")
+	require.Len(t, listed, 40, "four receives of three seconds each")
+}
+
+func TestBadReceiptAndPlace(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	for _, receipt := range []string{"", "x", "12", "x h"} {
+		err := d.Settle(context.Background(), []core.DeadLetter{{ID: "b/1", Receipt: receipt}}, nil)
+		require.Equal(t, core.Invalid, core.CodeOf(err), "%q: %v", receipt, err)
+		err = d.Settle(context.Background(), nil, []core.DeadLetter{{ID: "b/1", Receipt: receipt}})
+		require.Equal(t, core.Invalid, core.CodeOf(err), "%q: %v", receipt, err)
+	}
+	for _, from := range []string{"x", "!", "bnVsbA=", "W10"} {
+		_, _, err := d.List(context.Background(), everything, from, 1)
+		require.Equal(t, core.Invalid, core.CodeOf(err), "%q: %v", from, err)
+	}
+}
+
+// TestCut ends a caller's ctx in the middle of a look: what it has received
+// does not stay unseen.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	require.NoError(t, d.Put(context.Background(), lettersTo(25, 1)))
+	ctx, cancel := context.WithCancel(context.Background())
+	d.fake.Fault = func(c sqstest.Call) sqstest.Fault {
+		if c.Op == "ReceiveMessage" && c.Nth == 3 {
+			cancel()
+		}
+		return sqstest.None
+	}
+	_, _, err := d.List(ctx, everything, "", 100)
+	require.Equal(t, core.Canceled, core.CodeOf(err), "%v", err)
+	require.ErrorIs(t, err, context.Canceled)
+	listed, _, err := d.List(context.Background(), everything, "", 100)
+	require.NoError(t, err)
+	require.Len(t, listed, 25)
+}
+
+func TestNoQueue(t *testing.T) {
+	t.Parallel()
+	fake := &sqstest.SQS{}
+	l := sqs.NewDeadLetters(fake, "https://sqs.test/none", sqs.DeadLetterOptions{Clock: wall})
+	_, err := l.Count(context.Background(), everything)
+	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
+	require.Error(t, errors.Unwrap(err))
+}
