@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -20,7 +21,7 @@ type Claim struct {
 	Due          Millis // when the lease ends, or the next attempt is due
 	FirstErrorAt Millis
 	Error        string // the last error, at most MaxClaimError bytes
-	Mark         uint64 // where the store begins to look for item From; its own
+	Mark         uint64 // where the store begins to look for item From; 0: there
 }
 
 // MaxClaimError bounds the error text that a claim keeps, in bytes.
@@ -41,7 +42,7 @@ type Taking struct {
 	Through int64  // the log's payload bytes up to there
 	Items   int    // items among them; 0 when all the numbers are void
 	NextAt  Millis // arrival of item To + 1, or a lower bound; 0 when not known
-	Mark    uint64 // where the store begins to look for item To + 1
+	Mark    uint64 // where the store begins to look for item To + 1; 0: there
 	Reason  Reason
 }
 
@@ -174,7 +175,7 @@ func (g *Group) Shrink(id string, lease uint64, failed Bits, due Millis, cause s
 		return Errorf(Internal, "a partial success of claim %s left nothing", id)
 	}
 	r := Claim{From: left[0], To: left[len(left)-1], Residue: c.Residue + 1, Reason: c.Reason,
-		Attempt: c.Attempt, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt, Mark: c.Mark}
+		Attempt: c.Attempt, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt, Mark: cmp.Or(c.Mark, c.From)}
 	r.ID = residueID(c.ID, c.Residue, r.Residue)
 	for seq, i := r.From, 0; seq <= r.To; seq++ {
 		if seq == left[i] {

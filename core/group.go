@@ -40,7 +40,7 @@ type Group struct {
 
 	Void      uint64 // pending numbers that are known to have no item
 	VoidBytes int64  // and what they count in TailBytes
-	Mark      uint64 // where the store begins to look for number Head + 1; its own
+	Mark      uint64 // where the store begins to look for number Head + 1; 0: there
 }
 
 // Clone is a copy that shares nothing with g.
@@ -217,7 +217,7 @@ func (g *Group) ceiling(p *Policy) uint64 {
 	if p.CapItems == 0 {
 		return 0
 	}
-	return g.Head + uint64(p.CapItems)
+	return g.Head + g.Void + uint64(p.CapItems)
 }
 
 // full is the reason for which the group is due whatever the time, or "".
@@ -258,6 +258,7 @@ func (g *Group) Arrived(seq uint64, at Millis, p *Policy, now Millis) {
 func (g *Group) Voided(n uint64, bytes int64, p *Policy, now Millis) {
 	if n != g.Void || bytes != g.VoidBytes {
 		g.Void, g.VoidBytes = n, bytes
+		g.Ceiling = g.ceiling(p)
 		g.changed(p, now)
 	}
 }

@@ -58,6 +58,11 @@ func TestTreeRules(t *testing.T) {
 			`package x; import (_ "github.com/v/w/v2/a"; _ "github.com/v/w/v2/b")`, ""},
 		{"an adapter imports two vendors", "infra/x/a.go",
 			`package x; import (_ "github.com/v/w"; _ "github.com/u/w")`, "more than one vendor"},
+		{"an adapter's part imports a vendor of its own", "infra/x/y/a.go", `package y; import _ "github.com/u/w"`, ""},
+		{"an adapter imports AWS and its runtime", "infra/x/a.go",
+			`package x; import (_ "github.com/aws/aws-sdk-go-v2/aws"; _ "github.com/aws/smithy-go")`, ""},
+		{"an adapter's test imports the stand-ins", "infra/x/a_test.go", `package x; import _ "sluice/infra/awstest"`, ""},
+		{"an adapter imports the stand-ins", "infra/x/a.go", `package x; import _ "sluice/infra/awstest"`, "another adapter"},
 		{"an adapter imports an entry point", "infra/x/a.go", `package x; import _ "sluice/functions/internal/wire"`, "nothing imports"},
 		{"an entry point imports its wiring", "functions/x/main.go", `package main; import (_ "os"; _ "sluice/functions/internal/wire")`, ""},
 		{"an entry point imports an adapter", "functions/x/main.go", `package main; import _ "sluice/infra/embed"`, "main imports"},
@@ -150,25 +155,25 @@ func parse(t *testing.T, name string, src []byte) source {
 // check returns every breach of a rule, one line each.
 func check(files []source) []string {
 	var faults []string
-	vendors := map[string]map[string]bool{} // by adapter
+	vendors := map[string]map[string]bool{} // by folder: a part of an adapter may have its own
 	for _, s := range files {
 		for _, p := range s.imports {
 			if problem := importFault(s, p); problem != "" {
 				faults = append(faults, fmt.Sprintf("%s: %s %s", s.path, problem, p))
 			}
-			if adapter := adapterOf(s.dir()); adapter != "" && !s.test() && vendorOf(p) != "" {
-				if vendors[adapter] == nil {
-					vendors[adapter] = map[string]bool{}
+			if dir := s.dir(); adapterOf(dir) != "" && !s.test() && vendorOf(p) != "" {
+				if vendors[dir] == nil {
+					vendors[dir] = map[string]bool{}
 				}
-				vendors[adapter][vendorOf(p)] = true
+				vendors[dir][vendorOf(p)] = true
 			}
 		}
 		faults = append(faults, lengthFaults(s)...)
 		faults = append(faults, callFaults(s)...)
 	}
-	for adapter, libraries := range vendors {
+	for dir, libraries := range vendors {
 		if len(libraries) > 1 {
-			faults = append(faults, fmt.Sprintf("infra/%s: more than one vendor library: %v", adapter, libraries))
+			faults = append(faults, fmt.Sprintf("%s: more than one vendor library: %v", dir, libraries))
 		}
 	}
 	slices.Sort(faults)
@@ -187,7 +192,7 @@ func importFault(s source, p string) string {
 		return "a suite imports"
 	case s.in("core") && !s.test() && !s.suite() && !std(p) && !within(p, module+"/core"):
 		return "core imports"
-	case adapter != "" && other != "" && other != adapter && !(s.test() && other == "memory"):
+	case adapter != "" && other != "" && other != adapter && !(s.test() && (other == "memory" || other == "awstest")):
 		return "imports another adapter:"
 	case entry(s) && !std(p) && !within(p, module+"/functions/internal") && !strings.HasPrefix(p, "github.com/aws/aws-lambda-go/"):
 		return "a main imports"
@@ -291,6 +296,9 @@ func adapterOf(dir string) string {
 func vendorOf(p string) string {
 	if std(p) || within(p, module) || within(p, "golang.org/x") {
 		return ""
+	}
+	if within(p, "github.com/aws/smithy-go") {
+		return "github.com/aws/aws-sdk-go-v2" // whose runtime it is
 	}
 	parts := strings.Split(p, "/")
 	n := 2

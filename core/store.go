@@ -56,7 +56,7 @@ type Store interface {
 // Part is what one request appends to one group.
 type Part struct {
 	Ref    Ref
-	Life   string // used when the group is new
+	Life   string // used when the group is new; no other group has it
 	Events []Event
 	Policy *Policy
 	Size   int64 // the most items that the buffer may hold, claimed ones included; 0: no limit
@@ -90,8 +90,9 @@ type Page struct {
 	// work, count as void. 0: no such number ends the page.
 	RetryAt Millis
 
-	// Marks says for each item, and Mark for number End + 1, where the store
-	// is to begin to look for it. A store that needs no such help leaves them out.
+	// Marks says for each item, and Mark for number End + 1, at which number
+	// the store is to begin to look for it; 0: at its own. A store that needs
+	// no such help leaves them out.
 	Marks []uint64
 	Mark  uint64
 }

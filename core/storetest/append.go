@@ -98,7 +98,7 @@ func awkward() []core.Event {
 func appendKeepsBytes(t *testing.T, p *probe) {
 	var parts []core.Part
 	for i, e := range awkward() {
-		parts = append(parts, core.Part{Ref: core.Ref{Buffer: "alone", Key: fmt.Sprint(i)}, Life: "l",
+		parts = append(parts, core.Part{Ref: core.Ref{Buffer: "alone", Key: fmt.Sprint(i)}, Life: fmt.Sprint("l", i),
 			Policy: calm(), Events: []core.Event{e}})
 	}
 	p.append(start, parts...)
@@ -128,9 +128,9 @@ func appendSeveral(t *testing.T, p *probe) {
 
 	answers := p.append(start+1, part(a, policy, start+1, 1, 2, 5), part(b, policy, start+1, 4, 1, 5), part(c, policy, start+1, 1, 1, 5))
 	require.Equal(t, []core.Appended{
-		{First: 1, Armed: true, CheckAt: start + 1 + 3*second, Life: "lifeone"},
-		{First: 4, CheckAt: start + 3*second, Life: "lifetwo"},
-		{First: 1, Armed: true, CheckAt: start + 1 + 3*second, Life: "lifeone"},
+		{First: 1, Armed: true, CheckAt: start + 1 + 3*second, Life: lifeOf(a)},
+		{First: 4, CheckAt: start + 3*second, Life: lifeOf(b)},
+		{First: 1, Armed: true, CheckAt: start + 1 + 3*second, Life: lifeOf(c)},
 	}, answers)
 	require.Equal(t, []string{"k-1", "k-2"}, ids(p.all(a, 1, 2, 0)))
 	require.Equal(t, []string{"k-1", "k-2", "k-3", "k-4"}, ids(p.all(b, 1, 4, 0)))
@@ -143,9 +143,9 @@ func appendTwice(t *testing.T, p *probe) {
 	answers := p.append(start,
 		part(ref, policy, start, 1, 2, 7), part(other, policy, start, 1, 1, 7), part(ref, policy, start, 3, 3, 7))
 	require.Equal(t, []core.Appended{
-		{First: 1, Armed: true, CheckAt: start + 3*second, Life: "lifeb"},
-		{First: 1, Armed: true, CheckAt: start + 3*second, Life: "lifeb"},
-		{First: 3, CheckAt: start + 3*second, Life: "lifeb", Reached: true},
+		{First: 1, Armed: true, CheckAt: start + 3*second, Life: lifeOf(ref)},
+		{First: 1, Armed: true, CheckAt: start + 3*second, Life: lifeOf(other)},
+		{First: 3, CheckAt: start + 3*second, Life: lifeOf(ref), Reached: true},
 	}, answers)
 	g := p.group(ref)
 	require.Equal(t, uint64(5), g.Tail)

@@ -111,7 +111,7 @@ func (c *cycles) append(w, i int) error {
 	now := c.tick(time.Millisecond)
 	var parts []core.Part
 	for _, ref := range c.refs {
-		parts = append(parts, core.Part{Ref: ref, Life: fmt.Sprintf("life%dx%d", w, i), Policy: c.policy,
+		parts = append(parts, core.Part{Ref: ref, Life: fmt.Sprintf("life%sx%dx%d", ref.Key, w, i), Policy: c.policy,
 			Events: []core.Event{event(fmt.Sprintf("%sw%d %d", ref.Key, w, i), now, i)}})
 	}
 	_, err := c.s.Append(context.Background(), now, parts)

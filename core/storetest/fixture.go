@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"reflect"
 	"strings"
@@ -25,11 +26,16 @@ func event(id string, at core.Millis, size int) core.Event {
 
 // part is n events of size bytes for a group, with ids <key>-<from>, ...
 func part(ref core.Ref, policy *core.Policy, at core.Millis, from, n, size int) core.Part {
-	p := core.Part{Ref: ref, Life: "life" + ref.Buffer, Policy: policy}
+	p := core.Part{Ref: ref, Life: lifeOf(ref), Policy: policy}
 	for i := range n {
 		p.Events = append(p.Events, event(fmt.Sprintf("%s-%d", ref.Key, from+i), at, size))
 	}
 	return p
+}
+
+// lifeOf is a life that no other group has.
+func lifeOf(ref core.Ref) string {
+	return fmt.Sprintf("life%x", sha256.Sum224([]byte(ref.Buffer+"/"+ref.Key)))
 }
 
 // weirdKeys are group keys that careless encodings merge, misplace or refuse,

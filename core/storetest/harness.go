@@ -24,9 +24,14 @@ type Harness struct {
 	// ([core.Group.Abandon]), since no deliverer can have outlived the other.
 	Abandons bool
 
-	// Settle returns when Due, Groups and Stats see all that has been written.
-	// nil: they always do.
-	Settle func(t testing.TB, s core.Store)
+	// Gaps says that an append that is refused may use up numbers, under which
+	// no item will ever lie, and leave a group that holds nothing but these.
+	Gaps bool
+
+	// Settle returns when Due, Groups and Stats see all that has been written,
+	// and the named buffers are held against their sizes by what they hold now.
+	// nil: always.
+	Settle func(t testing.TB, s core.Store, sized []string)
 
 	// Model makes an empty store that is known to be right.
 	Model func() core.Store

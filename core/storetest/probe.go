@@ -51,9 +51,9 @@ func (p *probe) reopen() {
 	p.s = p.h.Reopen(p.outer, p.s)
 }
 
-func (p *probe) settle() {
+func (p *probe) settle(sized ...string) {
 	if p.h.Settle != nil {
-		p.h.Settle(p.outer, p.s)
+		p.h.Settle(p.outer, p.s, sized)
 	}
 }
 
@@ -113,6 +113,21 @@ func (p *probe) all(ref core.Ref, from, to uint64, pageBytes int64) []core.Item 
 		from = page.End + 1
 	}
 	return all
+}
+
+// pending is a group's pending items.
+func (p *probe) pending(ref core.Ref) []core.Item {
+	p.t.Helper()
+	g := p.group(ref)
+	return p.all(ref, g.Head+1, g.Tail, 0)
+}
+
+// drop takes the void numbers off a group that holds no items.
+func (p *probe) drop(ref core.Ref, policy *core.Policy) {
+	p.t.Helper()
+	if g := p.group(ref); g.Pending() > 0 {
+		p.claim(ref, policy.MaxItems, policy, start)
+	}
 }
 
 // due is what is due at a time: for each group the times it is listed under.

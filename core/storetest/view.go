@@ -74,7 +74,7 @@ func (p *probe) view(g core.NamedGroup) view {
 		items := slices.DeleteFunc(p.all(g.Ref, c.From, c.To, 64), func(it core.Item) bool { return !c.Has(it.Seq) })
 		require.Len(p.t, items, int(c.To-c.From+1)-c.Done.Len(), "members of claim %s", c.ID)
 		cv := claimView{ID: relativeID(&g.Group, c.ID), From: g.Head - c.From, To: g.Head - c.To, Events: events(items), Claim: c}
-		cv.Claim.ID, cv.Claim.From, cv.Claim.To = "", 0, 0
+		cv.Claim.ID, cv.Claim.From, cv.Claim.To, cv.Claim.Mark = "", 0, 0, 0
 		v.Claims = append(v.Claims, cv)
 	}
 	return v

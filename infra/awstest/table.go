@@ -36,7 +36,7 @@ type Index struct {
 // TableSchema is the one table of an environment. Its indexes are sparse: an
 // item without "due" is in neither.
 func TableSchema() Schema {
-	include := []string{"buffer", "key", "shard", "life", "rev"}
+	include := []string{"key", "life"} // what never changes: an index entry is written anew only when its time is
 	due := Key{"due", "S"}
 	return Schema{
 		Hash: Key{"pk", "S"}, Range: Key{"sk", "N"}, Expires: "expires",

@@ -1,0 +1,220 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"sluice/core"
+)
+
+// writing is one part on its way into its group's log.
+type writing struct {
+	*core.Part
+
+	now    core.Millis
+	bytes  int64
+	answer core.Appended
+	offset int64 // the log's payload bytes before the part
+	armed  bool  // some numbering of it has set checkAt
+}
+
+// Append implements [core.Store]: it numbers every part, and then writes them.
+// When one is refused a number nothing is written, and the numbers of the
+// others are given up. When one can't be written the others may be: the error
+// is then Unavailable.
+func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if err := s.room(ctx, parts); err != nil {
+		return nil, err
+	}
+	writings := make([]writing, len(parts))
+	for i := range parts {
+		writings[i] = writing{Part: &parts[i], now: now, bytes: payload(parts[i].Events)}
+	}
+	groups := byGroup(writings)
+	err := each(len(groups), func(i int) error {
+		for _, w := range groups[i] { // a group's parts one after the other
+			if err := s.number(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.giveUp(ctx, writings)
+		return nil, err
+	}
+	err = each(len(groups), func(i int) error {
+		for _, w := range groups[i] {
+			if err := s.write(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.sizes.add(parts)
+	answers := make([]core.Appended, len(parts))
+	for i := range writings {
+		answers[i] = writings[i].answer
+		answers[i].Armed = writings[i].armed
+	}
+	return answers, nil
+}
+
+// byGroup sorts parts by the groups that they name, each in order.
+func byGroup(writings []writing) [][]*writing {
+	groups := make([][]*writing, 0, len(writings))
+	at := make(map[core.Ref]int, len(writings))
+	for i := range writings {
+		w := &writings[i]
+		k, ok := at[w.Ref]
+		if !ok {
+			k = len(groups)
+			at[w.Ref] = k
+			groups = append(groups, nil)
+		}
+		groups[k] = append(groups[k], w)
+	}
+	return groups
+}
+
+// attempts is how often a numbering or a write is tried.
+const attempts = 5
+
+// number gets a part its sequence numbers. A call whose answer was lost may
+// have numbered: those numbers are a hole like any other, and it numbers
+// again. Full: the group's ceiling is reached.
+func (s *Store) number(ctx context.Context, w *writing) error {
+	for try := 1; ; try++ {
+		err := s.tryNumber(ctx, w)
+		met, conditional := refused(err)
+		switch {
+		case err == nil:
+			return nil
+		case conditional:
+			recapped, err := s.recap(ctx, w, met)
+			if err != nil {
+				return err
+			}
+			if !recapped || try == attempts {
+				return &core.Error{Code: core.Full, RetryAfter: time.Second,
+					Detail: fmt.Sprintf("the group is full: it holds at most %d pending events (overflow.maxItems)", w.Policy.CapItems)}
+			}
+		case try == attempts || ctx.Err() != nil:
+			return failure(err, "store an event")
+		default:
+			if err := pause(ctx, backoff(try)); err != nil {
+				return failure(err, "store an event")
+			}
+		}
+	}
+}
+
+// tryNumber is one call of the sequencer: an update of the record without any
+// reading. It must not be repeated by the client, as it counts.
+func (s *Store) tryNumber(ctx context.Context, w *writing) error {
+	pk, hashed := place(w.Ref)
+	n, check := len(w.Events), w.now.Add(w.Policy.FirstCheck())
+	set := "SET lastAt = :now, life = if_not_exists(life, :life), rev = if_not_exists(rev, :zero), " +
+		"firstAt = if_not_exists(firstAt, :now), checkAt = if_not_exists(checkAt, :check), due = if_not_exists(due, :due)"
+	remove := " REMOVE expires"
+	values := attrs{
+		":n": number(n), ":bytes": number(w.bytes), ":now": number(w.now), ":check": number(check),
+		":life": text(w.Life), ":zero": number(0), ":due": text(dueShard(pk)),
+	}
+	in := &dynamodb.UpdateItemInput{
+		TableName: &s.opts.Table, Key: key(pk, 0), ExpressionAttributeValues: values,
+		ReturnValues: types.ReturnValueAllNew,
+	}
+	if w.Policy.CapItems > 0 {
+		set += ", room = if_not_exists(room, :cap) - :n"
+		values[":cap"] = number(w.Policy.CapItems)
+		in.ConditionExpression = aws.String("attribute_not_exists(life) OR room >= :n")
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	} else {
+		remove += ", room"
+	}
+	if hashed {
+		set += ", #key = :key"
+		values[":key"] = binary([]byte(w.Ref.Key))
+		in.ExpressionAttributeNames = map[string]string{"#key": "key"}
+	}
+	in.UpdateExpression = aws.String(set + remove + " ADD tail :n, tailBytes :bytes")
+	out, err := s.api.UpdateItem(ctx, in, once)
+	if err != nil {
+		return err
+	}
+	r, err := decode(out.Attributes)
+	if err != nil {
+		return err
+	}
+	armed := r.Tail-uint64(n) == r.Head // checkAt is set while anything is pending, and only then
+	w.answer = r.Appended(n, w.bytes, armed, w.Policy)
+	w.offset = r.TailBytes - w.bytes
+	w.armed = w.armed || armed
+	return nil
+}
+
+// once keeps the client from repeating a call.
+func once(o *dynamodb.Options) { o.Retryer, o.RetryMaxAttempts = aws.NopRetryer{}, 1 }
+
+// recap sets the group's ceiling anew when it is not the one that the part's
+// policy asks for, and reports whether it was.
+func (s *Store) recap(ctx context.Context, w *writing, met attrs) (bool, error) {
+	var seen *core.Group
+	if r, err := decode(met); err == nil && r.Life != "" {
+		seen = &r.Group
+	}
+	changed := false
+	_, err := s.update(ctx, w.Ref, seen, func(g *core.Group) error {
+		rev := g.Rev
+		g.Recap(w.Policy)
+		changed = g.Rev != rev
+		return nil
+	})
+	return changed, err
+}
+
+// giveUp fills the numbers that parts were given, and that will never be used,
+// so that no reader waits for them, and notes in the record that they are void.
+// Where that fails it leaves a hole like any other.
+func (s *Store) giveUp(ctx context.Context, writings []writing) {
+	ctx = context.WithoutCancel(ctx)
+	_ = each(len(writings), func(i int) error {
+		w := &writings[i]
+		if w.answer.First == 0 {
+			return nil
+		}
+		void := segment{first: w.answer.First, n: len(w.Events), at: w.now, offset: w.offset}
+		if done, err := s.put(ctx, w.answer.Life, &void); err != nil || !done {
+			return err
+		}
+		_, err := s.update(ctx, w.Ref, nil, func(g *core.Group) error {
+			if g.Life == w.answer.Life && void.first > g.Head {
+				g.Voided(g.Void+uint64(void.n), g.VoidBytes+w.bytes, w.Policy, w.now)
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// payload is the payload of events.
+func payload(events []core.Event) int64 {
+	var n int64
+	for i := range events {
+		n += events[i].Size()
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"sluice/core"
+)
+
+// sizeAge is how long a process goes by the size of a buffer that it has read.
+const sizeAge = 5 * time.Second
+
+// sizes is what a process knows of the sizes of buffers: what was counted
+// last, and what it has added itself since.
+type sizes struct {
+	mu    sync.Mutex
+	known map[string]*size
+}
+
+type size struct {
+	held    int64       // items, when they were counted
+	counted core.Millis // when that was; 0: never
+	read    core.Millis // when this was read
+	added   int64       // by this process since
+}
+
+// room checks parts against the sizes of their buffers, as far as they are
+// known: they are counted by [Store.Maintain]. Full: one has no room.
+func (s *Store) room(ctx context.Context, parts []core.Part) error {
+	var asked map[string]int64
+	for i := range parts {
+		p := &parts[i]
+		if p.Size == 0 {
+			continue
+		}
+		if asked == nil {
+			asked = make(map[string]int64)
+		}
+		asked[p.Ref.Buffer] += int64(len(p.Events))
+		held, err := s.held(ctx, p.Ref.Buffer)
+		if err != nil {
+			return err
+		}
+		if held+asked[p.Ref.Buffer] > p.Size {
+			return &core.Error{Code: core.Full, RetryAfter: time.Second,
+				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", p.Ref.Buffer, p.Size)}
+		}
+	}
+	return nil
+}
+
+// held is about how many items a buffer has.
+func (s *Store) held(ctx context.Context, buffer string) (int64, error) {
+	now := s.opts.Clock.Now()
+	s.sizes.mu.Lock()
+	z := s.sizes.known[buffer]
+	if z != nil && z.read <= now && now < z.read.Add(sizeAge) {
+		defer s.sizes.mu.Unlock()
+		return z.held + z.added, nil
+	}
+	s.sizes.mu.Unlock()
+	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: key(sizePlace(buffer), 0)})
+	if err != nil {
+		return 0, failure(err, "read the size of a buffer")
+	}
+	f := fields{item: out.Item}
+	at := f.millis("at")
+	return s.sizes.set(buffer, f.int("held"), at, now, z == nil || z.counted != at), f.err
+}
+
+// set notes what was counted at a time, and returns the size. What this
+// process has added before a new count is in that, or will be in the next.
+func (z *sizes) set(buffer string, held int64, counted, now core.Millis, anew bool) int64 {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	k := z.known[buffer]
+	if k == nil {
+		k = new(size)
+		z.known[buffer] = k
+	}
+	if anew {
+		k.added = 0
+	}
+	k.held, k.counted, k.read = held, counted, now
+	return k.held + k.added
+}
+
+// add notes what a request has added to buffers of a limited size.
+func (z *sizes) add(parts []core.Part) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for i := range parts {
+		if k := z.known[parts[i].Ref.Buffer]; k != nil {
+			k.added += int64(len(parts[i].Events))
+		}
+	}
+}
+
+// Maintain does what must be done every minute beside a sweep: it counts the
+// items of the buffers whose size is limited, and keeps what has waited for
+// half of the retention. Without such it costs next to nothing.
+func (s *Store) Maintain(ctx context.Context, sized []string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	for _, buffer := range sized {
+		if err := s.count(ctx, buffer); err != nil {
+			return err
+		}
+	}
+	return s.keep(ctx)
+}
+
+// count counts the items of a buffer, for all processes.
+func (s *Store) count(ctx context.Context, buffer string) error {
+	now := s.opts.Clock.Now()
+	refs, err := s.refs(ctx, buffer)
+	if err != nil {
+		return err
+	}
+	groups, err := s.records(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var sum core.BufferStats
+	for i := range groups {
+		addTo(&sum, &groups[i].Group)
+	}
+	held := sum.Pending + sum.Claimed
+	_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.opts.Table, Key: key(sizePlace(buffer), 0),
+		UpdateExpression:         aws.String("SET #held = :held, #at = :at"),
+		ExpressionAttributeNames: map[string]string{"#held": "held", "#at": "at"},
+		ExpressionAttributeValues: attrs{
+			":held": number(held), ":at": number(now),
+		},
+	})
+	if err != nil {
+		return failure(err, "note the size of a buffer")
+	}
+	s.sizes.set(buffer, held, now, now, true)
+	return nil
+}
