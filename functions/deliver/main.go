@@ -1,0 +1,21 @@
+// Command deliver is the Lambda function that sends batches and settles them.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"sluice/functions/internal/cloud"
+	"sluice/functions/internal/cloud/secrets"
+)
+
+func main() {
+	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout, Secrets: secrets.Fetch}
+	handle, err := cloud.Deliver(context.Background(), p)
+	if err != nil {
+		os.Exit(cloud.Fail(p, err))
+	}
+	lambda.Start(handle)
+}

@@ -1,0 +1,21 @@
+// Command flush is the Lambda function that finds, every minute, what lost hints and dead
+// deliverers have left behind.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"sluice/functions/internal/cloud"
+)
+
+func main() {
+	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout}
+	handle, err := cloud.Flush(context.Background(), p)
+	if err != nil {
+		os.Exit(cloud.Fail(p, err))
+	}
+	lambda.Start(handle)
+}

@@ -1,0 +1,65 @@
+package cloud
+
+import (
+	"context"
+	"time"
+
+	"sluice/core"
+	"sluice/functions/internal/api"
+)
+
+const (
+	// replayTime is how long a replay goes on to begin sends, and
+	// replaySettling what is kept free behind them, in which letters are
+	// given back and those left are counted. Both are well within the 30 s
+	// after which the gateway gives up.
+	replayTime     = 12 * time.Second
+	replaySettling = 9 * time.Second
+
+	// listBytes bounds the payload of a list of dead letters: escaped, or as
+	// base64, it is at most twice as long, and an answer has at most 6 MB.
+	listBytes = 2 * core.MiB
+)
+
+// Control makes the function that answers control calls: the state of buffers
+// and groups, dead letters, and their replay.
+func Control(ctx context.Context, p Process) (HTTPHandler, error) {
+	f, err := setup(ctx, p, controlSecrets)
+	if err != nil {
+		return nil, err
+	}
+	open, err := f.senders()
+	if err != nil {
+		return nil, err
+	}
+	return f.control(&outside{store: f.store(), letters: f.letters()}, open.Sender)
+}
+
+func (f *function) control(o *outside, find func(string) core.Sender) (HTTPHandler, error) {
+	ports := f.ports(o)
+	ports.Sender = boundedSenders(find, replaySettling)
+	h, err := api.New(api.Backend{
+		Catalog:     f.catalog,
+		Ready:       ready(o.store),
+		Store:       o.store,
+		Replayer:    replayer{core.NewReplayer(f.catalog, ports, o.letters)},
+		DeadLetters: o.letters,
+		Attempts:    new(api.LastAttempts), // they are made elsewhere
+	}, api.Options{Resolve: f.settings.resolve, Clock: f.clock, Log: f.log, MaxListBytes: listBytes})
+	if err != nil {
+		return nil, err
+	}
+	return f.http(h), nil
+}
+
+// replayer ends replays in time; what is left over is for the next one.
+type replayer struct{ *core.Replayer }
+
+// Replay replays dead letters.
+func (r replayer) Replay(ctx context.Context, q core.ReplayRequest) (core.ReplayReport, error) {
+	q.Budget = replayTime
+	if deadline, ok := ctx.Deadline(); ok {
+		q.Budget = min(q.Budget, max(time.Millisecond, time.Until(deadline)-replaySettling-claiming))
+	}
+	return r.Replayer.Replay(ctx, q)
+}

@@ -1,0 +1,58 @@
+package cloud
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"sluice/core"
+	"sluice/functions/internal/api"
+	"sluice/functions/internal/edge"
+)
+
+// readyTimeout bounds the look at the store by which a function finds out
+// whether it can work.
+const readyTimeout = 2 * time.Second
+
+// HTTPHandler answers the events of an HTTP API or a function URL.
+type HTTPHandler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
+
+// Ingest makes the function that takes events in: POST /v1/sources/..., and
+// the probes.
+func Ingest(ctx context.Context, p Process) (HTTPHandler, error) {
+	f, err := setup(ctx, p, sourceSecrets)
+	if err != nil {
+		return nil, err
+	}
+	return f.ingest(&outside{store: f.store(), timer: f.ladder(), queue: f.queue()})
+}
+
+func (f *function) ingest(o *outside) (HTTPHandler, error) {
+	h, err := api.New(api.Backend{
+		Catalog:  f.catalog,
+		Ready:    ready(o.store),
+		Ingester: core.NewIngester(f.catalog, f.ports(o)),
+	}, api.Options{Resolve: f.settings.resolve, Clock: f.clock, Log: f.log})
+	if err != nil {
+		return nil, err
+	}
+	return f.http(h), nil
+}
+
+// http serves a handler.
+func (f *function) http(h http.Handler) HTTPHandler {
+	return invocations(f, edge.HTTP(h, api.Refuse))
+}
+
+// ready asks the store for a group that does not exist, which costs half a
+// read unit and tells whether it answers.
+func ready(s core.Store) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+		defer cancel()
+		_, err := s.Group(ctx, core.Ref{Buffer: "readyz"})
+		return err
+	}
+}
