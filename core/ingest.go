@@ -125,10 +125,7 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 		parts[i].Life = in.ports.IDs.New()
 	}
 	done, err := in.ports.Store.Append(ctx, now, parts)
-	if err != nil {
-		return err
-	}
-	for i, a := range done {
+	for i, a := range done { // with an error, too, there may be something to be done
 		ref := parts[i].Ref
 		if a.Armed {
 			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
@@ -137,7 +134,7 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 			in.ports.hand(ctx, subs[i].delivery(ref, nil))
 		}
 	}
-	return nil
+	return err
 }
 
 // fit refuses a request that could never be stored, however long its sender

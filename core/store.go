@@ -14,8 +14,9 @@ import (
 type Store interface {
 	// Append stores one request: every part, or none when it returns an
 	// error; a store of many machines may, when it is Unavailable, have stored
-	// some of them. The answer has an element for each part, in order. Parts
-	// may name the same group more than once.
+	// some of them. The answer has an element for each part, in order; with an
+	// error it is nil, or says what is to be armed and handed over all the
+	// same. Parts may name the same group more than once.
 	Append(ctx context.Context, now Millis, parts []Part) ([]Appended, error)
 
 	// Group returns a group's record, or an empty one with no life if there

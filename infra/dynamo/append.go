@@ -21,12 +21,13 @@ type writing struct {
 	answer core.Appended
 	offset int64 // the log's payload bytes before the part
 	armed  bool  // some numbering of it has set checkAt
+	unsure bool  // one may have numbered it without saying so
 }
 
 // Append implements [core.Store]: it numbers every part, and then writes them.
 // When one is refused a number nothing is written, and the numbers of the
-// others are given up. When one can't be written the others may be: the error
-// is then Unavailable.
+// others are given up; what that has left to be done is in the answer. When
+// one can't be written the others may be: the error is then Unavailable.
 func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 	})
 	if err != nil {
 		s.giveUp(ctx, writings)
-		return nil, err
+		return answers(writings), err
 	}
 	err = each(len(groups), func(i int) error {
 		for _, w := range groups[i] {
@@ -60,16 +61,19 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.sizes.add(parts)
 	}
-	s.sizes.add(parts)
-	answers := make([]core.Appended, len(parts))
+	return answers(writings), err
+}
+
+func answers(writings []writing) []core.Appended {
+	a := make([]core.Appended, len(writings))
 	for i := range writings {
-		answers[i] = writings[i].answer
-		answers[i].Armed = writings[i].armed
+		a[i] = writings[i].answer
+		a[i].Armed = writings[i].armed
 	}
-	return answers, nil
+	return a
 }
 
 // byGroup sorts parts by the groups that they name, each in order.
@@ -114,6 +118,7 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 		case try == attempts || ctx.Err() != nil:
 			return failure(err, "store an event")
 		default:
+			w.unsure = w.unsure || !throttled(err)
 			if err := pause(ctx, backoff(try)); err != nil {
 				return failure(err, "store an event")
 			}
@@ -163,6 +168,10 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	w.answer = r.Appended(n, w.bytes, armed, w.Policy)
 	w.offset = r.TailBytes - w.bytes
 	w.armed = w.armed || armed
+	if w.unsure { // its lost numbers may be those that filled the group, or opened it
+		w.armed = true
+		w.answer.Reached = r.Wanted(w.Policy, w.now)
+	}
 	return nil
 }
 
@@ -200,12 +209,15 @@ func (s *Store) giveUp(ctx context.Context, writings []writing) {
 		if done, err := s.put(ctx, w.answer.Life, &void); err != nil || !done {
 			return err
 		}
-		_, err := s.update(ctx, w.Ref, nil, func(g *core.Group) error {
+		g, err := s.update(ctx, w.Ref, nil, func(g *core.Group) error {
 			if g.Life == w.answer.Life && void.first > g.Head {
 				g.Voided(g.Void+uint64(void.n), g.VoidBytes+w.bytes, w.Policy, w.now)
 			}
 			return nil
 		})
+		// an append behind may have found the group full already by these numbers
+		w.answer.CheckAt, w.answer.Rev = g.CheckAt, g.Rev
+		w.answer.Reached = err == nil && g.Wanted(w.Policy, w.now)
 		return err
 	})
 }

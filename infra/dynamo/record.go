@@ -22,7 +22,7 @@ func decode(item attrs) (record, error) {
 		Life: f.text("life"), Rev: f.uint("rev"),
 		Head: f.uint("head"), Tail: f.uint("tail"), HeadBytes: f.int("headBytes"), TailBytes: f.int("tailBytes"),
 		FirstAt: f.millis("firstAt"), LastAt: f.millis("lastAt"), CheckAt: f.millis(attrCheckAt),
-		Void: f.uint("void"), VoidBytes: f.int("voidBytes"), Mark: f.uint("mark"),
+		Void: f.uint("voids"), VoidBytes: f.int("voidBytes"), Mark: f.uint("mark"),
 	}}
 	if _, capped := item["room"]; capped {
 		r.Ceiling = ceiling(r.Tail, f.int("room"))

@@ -69,7 +69,7 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 			return core.Errorf(core.Unavailable, "cannot store an event: its place was given away %d times; try again", try)
 		}
 		again := core.Part{Ref: w.Ref, Life: w.Life, Events: rest, Policy: w.Policy}
-		w.Part, w.bytes = &again, payload(rest)
+		w.Part, w.bytes, w.unsure = &again, payload(rest), true
 		if err := s.number(ctx, w); err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func (s *Store) changes(was, next *core.Group) *changes {
 	c.number("firstAt", int64(was.FirstAt), int64(next.FirstAt))
 	c.number(attrCheckAt, int64(was.CheckAt), int64(next.CheckAt))
 	c.number(attrClaimDue, int64(was.ClaimDue()), int64(next.ClaimDue()))
-	c.number("void", int64(was.Void), int64(next.Void))
+	c.number("voids", int64(was.Void), int64(next.Void))
 	c.number("voidBytes", was.VoidBytes, next.VoidBytes)
 	c.number("mark", int64(was.Mark), int64(next.Mark))
 	c.claims(was.Claims, next.Claims)
