@@ -1,0 +1,95 @@
+// Package dynamo is the [core.Store] on one DynamoDB table: a shared log with
+// a sequencer, after CORFU (Balakrishnan et al., NSDI 2012), for each group.
+//
+//	g/<buffer>/<shard>/=<key>          the record: life, head, tail, claims, …
+//	                                   UpdateItem numbers, and makes transitions
+//
+//	s/<life>/0   1 ███████ 8 ██ 10 ░░░ 13 ███████████████ 240 ███████████→
+//	s/<life>/1   (256 begins in the segment that reaches past the edge) 301 ███
+//	             └ segments: write-once, packed; ░ void: a tombstone at each number
+//
+//	byCheck, byClaim                   sparse indexes of the records by checkAt
+//	                                   and by claimDue, for the sweep
+//	b/<buffer>                         how many items it holds, if that is limited
+//
+// # Appending: two writes, no read, no transaction
+//
+//  1. UpdateItem on the record adds n to tail. The answer says which numbers
+//     these are, where the log's bytes stand, and whether this append opened
+//     the group or filled it. The client does not repeat the call, for it counts
+//     each time; we do, and what a lost answer has numbered is a hole.
+//  2. PutItem of the segment at its first number, if nothing is there.
+//
+// Only then the caller arms the timer and answers its source.
+//
+// # Reading: holes
+//
+// A writer that dies between the two leaves a hole. A reader takes a contiguous
+// prefix. A hole that is younger than two seconds ends it, and the page says
+// when to come again; an older one is fenced, by a tombstone at each of its
+// numbers, put on the same condition as a segment. So for every number exactly
+// one of the two puts succeeds, whatever the clocks say: a writer that wakes up
+// late fails, and appends again under new numbers; a fencer that loses reads
+// again. Time decides only who is likely to win.
+//
+// A segment is filed under its first number, so a reader goes on behind it, at
+// first + n, whatever tombstones lie inside: they lost against it. Because a
+// claim may cut a segment, a group keeps a mark of where to begin to look for
+// head + 1, and each claim one for its first item.
+//
+// An append that is refused in one of its groups puts void segments into the
+// numbers that it got in the others, so that nobody waits for them.
+//
+// # Transitions: one conditional write
+//
+// Claim, ack, release and the others read the record (or are handed it), run
+// core's pure function, and write the fields that it changed on condition of
+// life and rev. They never write what an append does (tail, tailBytes, lastAt,
+// life), so appends in between do no harm: a deadline that was computed from an
+// older lastAt is early. One that leaves nothing pending takes checkAt away, so
+// it also needs tail as it was; if that fails, it is computed anew on the record
+// that it met. Room for more items, which appends take and claims give back, is
+// added to by both, and set by neither. What is returned is the record as
+// written: whether an append slipped in and filled the group shows there, and
+// whoever wrote hands it over.
+//
+// Each carries a nonce. A failed condition that meets its own nonce is a success
+// whose first answer was lost.
+//
+// # What a crash leaves
+//
+//	after                          left behind              found by
+//	numbering                      a hole; checkAt is set   the sweep, or whoever comes next; readers fence it
+//	putting, before the timer      items; checkAt is set    the sweep
+//	a claim                        a lease                  claimDue: the sweep, or the hint for its end
+//	a send, before it is settled   the same                 the same; sent again under the same batch id
+//	an ack, before the next hint   checkAt at the deadline  the sweep
+//	some tombstones of a hole      a smaller hole           the next reader
+//	a void segment, its note       void numbers             the next reader, who notes them
+//
+// Nothing acknowledged is lost: a segment is put before the answer, is never
+// overwritten, lies above head until a claim covers it, and is kept in a claim
+// until that is settled. Nothing is doubled: claims are made on condition of rev,
+// begin at head + 1 and move head; a batch's members are fixed by its range, as
+// all its numbers are filled or fenced when it is claimed. Nothing is overtaken:
+// numbers are handed out in order, and no claim passes a hole. Settling names
+// the lease that it holds, so a deliverer that was given up changes nothing.
+// Package [sluice/infra/dynamo/model] explores all of this exhaustively, and
+// shows for each rule what breaks without it.
+//
+// # Expiry
+//
+// What was delivered is left to the table's TTL. A segment expires a retention
+// after its last possible deadline, and is kept longer when it is read in the
+// second half of that, or found waiting by [Store.Maintain]. A record expires
+// only when it is empty, set by the very update that empties it; an append takes
+// it back. A gap beside items that are older than half the retention may have
+// had items: it is reported as a loss, and never fenced.
+//
+// # What differs from the embedded store
+//
+// A request of several groups that fails as Unavailable may be stored in part. A
+// refused one may leave void numbers behind. The size of a buffer is counted
+// every minute, and so holds only about; overflow.maxItems holds exactly.
+// Listing groups and summing them up costs a read for each that is not empty.
+package dynamo
