@@ -50,7 +50,9 @@ func (e *environment) handler() http.Handler {
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", e.invocationError)
 	mux.HandleFunc("POST /2018-06-01/runtime/init/error", e.initFault)
 	for name, address := range e.f.Services {
-		mux.Handle(proxyPath+name+"/", e.proxy(name, address))
+		h := e.proxy(name, address)
+		mux.Handle(proxyPath+name, h) // some clients leave the last slash out
+		mux.Handle(proxyPath+name+"/", h)
 	}
 	return mux
 }

@@ -18,6 +18,11 @@ func faulty() []scenario {
 		answer:      func() func(Delivery) Answer { return fussy },
 		run:         crashes,
 	}, {
+		name:   "a control call dies at every step",
+		buffer: ", batch: {maxItems: 3}",
+		answer: func() func(Delivery) Answer { return fussy },
+		run:    controlCrashes,
+	}, {
 		name:   "lost hints are found by the sweep",
 		buffer: ", batch: {maxItems: 3, idleTimeoutMs: 200}",
 		run: func(w *world) {
@@ -99,14 +104,10 @@ func crashes(w *world) {
 		for _, kind := range []string{"idle", again, never} {
 			l.accept(w, event(fmt.Sprint(kind, round), 1))
 		}
-		_, _, _ = w.call(http.MethodGet, "/v1/buffers", "", "") // whose part may die, too
 		w.Sweep(w)
-		select {
-		case step := <-died:
-			w.Logf("died: %s", step)
-			deaths++
-			still = 0
-		case <-time.After(500 * time.Millisecond):
+		if w.died(died) {
+			deaths, still = deaths+1, 0
+		} else {
 			still++
 		}
 		stop()
@@ -126,6 +127,46 @@ func crashes(w *world) {
 	l.take(w)
 	l.complete(w)
 	w.Logf("%d deaths; %d events accepted, all delivered, %d of them again under the same batch id", deaths, len(l.posts), l.doubled)
+}
+
+// died waits for a part to die, and logs where.
+func (w *world) died(died <-chan string) bool {
+	w.Helper()
+	select {
+	case step := <-died:
+		w.Logf("died: %s", step)
+		return true
+	case <-time.After(500 * time.Millisecond):
+		return false
+	}
+}
+
+// controlCrashes has control calls die at every step. They change nothing.
+func controlCrashes(w *world) {
+	sent := events(never, 3)
+	w.acceptAll(sent)
+	w.next()
+	letters := func() int {
+		var list struct{ DeadLetters []struct{ ID string } }
+		w.read(http.MethodGet, "/v1/deadletters", &list)
+		return len(list.DeadLetters)
+	}
+	w.until("all events are dead letters", func() bool { return letters() == len(sent) })
+	deaths := 0
+	for still := 0; still < quiet/2; {
+		died, stop := w.Crash()
+		for _, path := range []string{"/v1/buffers", "/v1/buffers/b/groups", "/v1/deadletters"} {
+			_, _, _ = w.call(http.MethodGet, path, "", "") // its answer may be lost
+		}
+		if w.died(died) {
+			deaths, still = deaths+1, 0
+		} else {
+			still++
+		}
+		stop()
+	}
+	require.Positive(w, deaths)
+	w.until("the dead letters are there", func() bool { return letters() == len(sent) })
 }
 
 // ledger is what a client knows of its events.
