@@ -36,8 +36,7 @@ func inBatches(op string, n int, send chunk) error {
 	return nil
 }
 
-// inRounds sends a batch, and what has failed of it again. Entries whose
-// message has passed on count as done with, as trying again changes nothing.
+// inRounds sends a batch, and what has failed of it again.
 func inRounds(op string, numbers []int, send chunk) error {
 	var last types.BatchResultErrorEntry
 	for range tries {
@@ -50,7 +49,6 @@ func inRounds(op string, numbers []int, send chunk) error {
 			code := codeOf(value(e.Code))
 			n, err := strconv.Atoi(value(e.Id))
 			switch {
-			case code == core.Conflict:
 			case err != nil:
 				return core.Wrap(core.Internal, err, "%s: an answer for an entry that was not sent", op)
 			case e.SenderFault && code != core.Unavailable:

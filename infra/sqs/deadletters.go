@@ -159,7 +159,7 @@ func (d *DeadLetters) Settle(ctx context.Context, done, back []core.DeadLetter) 
 		if err != nil {
 			return nil, err
 		}
-		return out.Failed, nil
+		return standing(out.Failed), nil
 	})
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (d *DeadLetters) hide(ctx context.Context, op string, handles []string, lea
 		if err != nil {
 			return nil, err
 		}
-		return out.Failed, nil
+		return standing(out.Failed), nil
 	})
 }
 

@@ -330,6 +330,56 @@ func TestLookTakesTooLong(t *testing.T) {
 	require.Len(t, listed, 40, "four receives of three seconds each")
 }
 
+// TestPassedOn settles letters whose messages are gone or another's: nothing
+// happens to them, and nothing fails.
+func TestPassedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDead()
+		require.NoError(t, d.Put(context.Background(), lettersTo(3, 10)))
+		take := func(lease time.Duration) []core.DeadLetter {
+			now := wall.Now()
+			taken, err := d.Take(context.Background(), everything, 10, now, now.Add(lease))
+			require.NoError(t, err)
+			return taken
+		}
+		gone := take(time.Minute)
+		require.NoError(t, d.Settle(context.Background(), gone[:1], nil))
+		require.NoError(t, d.Settle(context.Background(), gone[:1], gone[:1]), "done, and then given back")
+		<-time.After(time.Minute)
+		require.Len(t, take(time.Hour), 2)
+		require.NoError(t, d.Settle(context.Background(), gone, gone), "another has them")
+		require.Empty(t, take(time.Minute))
+		require.Len(t, d.stored(t), 2)
+	})
+}
+
+// TestSettleRetries tries again what SQS did not do at once.
+func TestSettleRetries(t *testing.T) {
+	t.Parallel()
+	d := newDead()
+	require.NoError(t, d.Put(context.Background(), lettersTo(4, 10)))
+	now := wall.Now()
+	taken, err := d.Take(context.Background(), everything, 10, now, now.Add(time.Minute))
+	require.NoError(t, err)
+	refusals := map[string]int{"DeleteMessageBatch": 2, "ChangeMessageVisibilityBatch": 2}
+	d.fake.Refuse = func(op string, _ int) (string, bool) {
+		if refusals[op]--; refusals[op] >= 0 {
+			return "InternalError", false
+		}
+		return "", false
+	}
+	require.NoError(t, d.Settle(context.Background(), taken[:2], taken[2:]))
+	require.Equal(t, ids(taken[2:]), d.stored(t))
+	again, err := d.Take(context.Background(), everything, 10, now, now.Add(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, ids(taken[2:]), ids(again))
+
+	d.fake.Refuse = func(string, int) (string, bool) { return "InternalError", false }
+	err = d.Settle(context.Background(), again, nil)
+	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
+}
+
 func TestBadReceiptAndPlace(t *testing.T) {
 	t.Parallel()
 	d := newDead()

@@ -3,7 +3,10 @@ package sqs
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"sluice/core"
@@ -25,16 +28,24 @@ func failed(op string, err error) error {
 
 // codeOf is what an error code of SQS means. One that is not known may pass.
 func codeOf(code string) core.Code {
-	switch code {
-	case "InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "InvalidAttributeValue",
-		"EmptyBatchRequest", "TooManyEntriesInBatchRequest", "BatchEntryIdsNotDistinct", "InvalidBatchEntryId",
-		"AWS.SimpleQueueService.EmptyBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
-		"AWS.SimpleQueueService.BatchEntryIdsNotDistinct", "AWS.SimpleQueueService.InvalidBatchEntryId":
+	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
+	case "InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "InvalidAttributeName", "InvalidAttributeValue",
+		"EmptyBatchRequest", "TooManyEntriesInBatchRequest", "BatchEntryIdsNotDistinct", "InvalidBatchEntryId":
 		return core.Internal // we have asked for what SQS does not do
-	case "BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong":
+	case "BatchRequestTooLong":
 		return core.TooLarge
-	case "ReceiptHandleIsInvalid", "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight":
-		return core.Conflict // the message has passed on
 	}
 	return core.Unavailable // throttled, no such queue, no access, out of order
+}
+
+// standing drops the entries of an answer whose message has passed on: it is
+// gone, or visible again, or another's, and trying again changes nothing.
+func standing(refused []types.BatchResultErrorEntry) []types.BatchResultErrorEntry {
+	return slices.DeleteFunc(refused, func(e types.BatchResultErrorEntry) bool {
+		switch strings.TrimPrefix(value(e.Code), "AWS.SimpleQueueService.") {
+		case "ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue":
+			return true
+		}
+		return false
+	})
 }

@@ -228,10 +228,10 @@ func (s *SQS) change(q *queue, e types.ChangeMessageVisibilityBatchRequestEntry)
 	}
 	now, m := s.now(), q.flown[*e.ReceiptHandle]
 	switch {
-	case m == nil || m.deleted || m.handle != *e.ReceiptHandle:
+	case m == nil:
 		return new(failure(e.Id, &types.ReceiptHandleIsInvalid{}))
-	case !m.inFlight || !m.visible.After(now):
-		return new(failure(e.Id, &types.MessageNotInflight{}))
+	case m.deleted || m.handle != *e.ReceiptHandle || !m.inFlight || !m.visible.After(now):
+		return new(failure(e.Id, invalid("The message does not exist, or is not available for a change of its visibility timeout.")))
 	}
 	m.visible = now.Add(time.Duration(e.VisibilityTimeout) * time.Second)
 	if e.VisibilityTimeout == 0 {
