@@ -136,7 +136,7 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	remove := " REMOVE expires"
 	values := attrs{
 		":n": number(n), ":bytes": number(w.bytes), ":now": number(w.now), ":check": number(check),
-		":life": text(w.Life), ":zero": number(0), ":due": text(dueShard(pk)),
+		":life": text(w.Life), ":zero": number(0), ":due": text(dueShard(pk, s.opts.DueShards)),
 	}
 	in := &dynamodb.UpdateItemInput{
 		TableName: &s.opts.Table, Key: key(pk, 0), ExpressionAttributeValues: values,

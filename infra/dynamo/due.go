@@ -38,7 +38,7 @@ func (s *Store) Due(ctx context.Context, before core.Millis) iter.Seq2[core.Hint
 // entries goes through one index, or through what one buffer has in it.
 func (s *Store) entries(ctx context.Context, x index, buffer string, before core.Millis) iter.Seq2[core.Hint, error] {
 	return func(yield func(core.Hint, error) bool) {
-		for n := range dueShards {
+		for n := range s.opts.DueShards {
 			in := &dynamodb.QueryInput{
 				TableName: &s.opts.Table, IndexName: &x.name,
 				KeyConditionExpression:    aws.String("due = :due AND " + x.at + " <= :before"),

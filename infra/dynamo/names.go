@@ -28,7 +28,7 @@ type index struct{ name, at string }
 var indexes = [...]index{{"byCheck", attrCheckAt}, {"byClaim", attrClaimDue}}
 
 const (
-	// dueShards is how many partitions a due index is spread over.
+	// dueShards is [Options.DueShards] when it is not given.
 	dueShards = 16
 	// bucket is how many sequence numbers share a partition of the log.
 	bucket = 256
@@ -72,11 +72,11 @@ func refAt(pk, key string) (core.Ref, error) {
 	return ref, nil
 }
 
-// dueShard is the part of the due indexes that a record is in.
-func dueShard(pk string) string {
+// dueShard is the one of n parts of the due indexes that a record is in.
+func dueShard(pk string, n int) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pk)) // never fails
-	return dueShardName(int(h.Sum32() % dueShards))
+	return dueShardName(int(h.Sum32() % uint32(n)))
 }
 
 func dueShardName(n int) string { return fmt.Sprintf("%02d", n) }

@@ -30,6 +30,11 @@ type Options struct {
 	// are waited for; 0: two seconds.
 	HoleTimeout time.Duration
 
+	// DueShards is how many partitions the due indexes are spread over, the
+	// same for all who use the table, as long as it is used; 0: 16. Looking
+	// for what is due takes two queries for each.
+	DueShards int
+
 	// OnLoss is told of items that the table has deleted before they were
 	// delivered. nil: nobody is. It may be told of one loss more than once.
 	OnLoss func(Loss)
@@ -68,6 +73,9 @@ var _ core.Store = (*Store)(nil)
 func New(api API, o Options) *Store {
 	if o.HoleTimeout == 0 {
 		o.HoleTimeout = holeTimeout
+	}
+	if o.DueShards == 0 {
+		o.DueShards = dueShards
 	}
 	return &Store{api: api, opts: o, sizes: sizes{known: make(map[string]*size)}}
 }

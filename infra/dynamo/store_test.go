@@ -82,11 +82,11 @@ func harness(name string, o dynamo.Options) storetest.Harness {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	h := harness("dynamo", dynamo.Options{})
+	h := harness("dynamo", dynamo.Options{DueShards: 2})
 	storetest.Run(t, h)
 }
 
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	storetest.Histories(t, harness("dynamo", dynamo.Options{}))
+	storetest.Histories(t, harness("dynamo", dynamo.Options{DueShards: 2}))
 }
