@@ -46,10 +46,12 @@ func closeAnswersNothing(t *testing.T, p *probe) {
 func errorOf[T any](_ T, err error) error { return err }
 
 // dueError is the error that a walk ends with.
-func dueError(due iter.Seq2[core.Hint, error]) (err error) {
-	for _, err = range due {
+func dueError(due iter.Seq2[core.Hint, error]) error {
+	var last error
+	for _, err := range due {
+		last = err
 	}
-	return err
+	return last
 }
 
 func closeKeeps(t *testing.T, p *probe) {

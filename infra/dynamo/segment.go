@@ -8,9 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	pack "sluice/infra/dynamo/segment"
-
 	"sluice/core"
+	pack "sluice/infra/dynamo/segment"
 )
 
 const (

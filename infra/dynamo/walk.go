@@ -6,9 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	pack "sluice/infra/dynamo/segment"
-
 	"sluice/core"
+	pack "sluice/infra/dynamo/segment"
 )
 
 // walk goes through a group's log, segment by segment, and fills a page. After
