@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,8 +65,7 @@ func TestSweepIsNotStarved(t *testing.T) {
 	})
 }
 
-// A sweep that finds the store broken says so once, and does not go on to ask
-// it for every group.
+// A sweep that finds the store broken does not go on to ask it for every group.
 func TestSweepOfABrokenStore(t *testing.T) {
 	t.Parallel()
 	m := newManual(t, config(batch(50, 5*s, 15*s)))
@@ -73,13 +73,13 @@ func TestSweepOfABrokenStore(t *testing.T) {
 		m.put(fmt.Sprint("k", i))
 	}
 	m.pass(time.Minute)
-	asked := 0
+	var asked atomic.Int64
 	m.store.write = func() error {
-		asked++
+		asked.Add(1)
 		return broken()
 	}
 	n, err := m.sweeper.Sweep(context.Background())
 	require.Equal(t, core.Unavailable, core.CodeOf(err))
 	require.Zero(t, n)
-	require.Equal(t, 1, asked)
+	require.Less(t, asked.Load(), int64(50), "beyond those that were asked for at the same time")
 }

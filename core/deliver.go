@@ -57,6 +57,9 @@ func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) 
 	for range races {
 		g, err := d.look(ctx, sub, del.Ref, seen)
 		if err != nil {
+			if del.Seen != nil {
+				d.later(ctx, del.Ref, del.Seen.Life)
+			}
 			return nil, err
 		}
 		seen = nil
@@ -65,14 +68,19 @@ func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) 
 		case err == nil:
 			return s, nil
 		case CodeOf(err) != Conflict:
-			// the hint that led here is used up: this one is in its place
-			d.ports.arm(ctx, Hint{Ref: del.Ref, Life: g.Life, At: d.ports.Clock.Now().Add(unreadable)})
+			d.later(ctx, del.Ref, g.Life)
 			return nil, err
 		}
 		// another was faster: look again
 	}
 	d.ports.hand(ctx, sub.delivery(del.Ref, nil)) // later, when the others are through
 	return nil, nil
+}
+
+// later has a group looked at again after a failure: the hint that led here is
+// used up, and this one is in its place.
+func (d *Deliverer) later(ctx context.Context, ref Ref, life string) {
+	d.ports.arm(ctx, Hint{Ref: ref, Life: life, At: d.ports.Clock.Now().Add(unreadable)})
 }
 
 // look reads the group, unless what the sender of the delivery has seen will

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type manual struct {
 	store   *hookedStore
 	letters *hookedLetters
 
+	notes  sync.Mutex      // held while hints and deliveries are noted, which a sweep does side by side
 	late   time.Duration   // of every hint, as one is in a real process
 	hints  []core.Hint     // armed, and not come yet
 	armed  []core.Hint     // all that were ever armed
@@ -208,6 +210,8 @@ func (s manualSender) Send(ctx context.Context, b *core.Batch) core.Response {
 type notedTimer struct{ m *manual }
 
 func (n notedTimer) Arm(_ context.Context, h core.Hint) error {
+	n.m.notes.Lock()
+	defer n.m.notes.Unlock()
 	n.m.hints = append(n.m.hints, h)
 	n.m.armed = append(n.m.armed, h)
 	return nil
@@ -216,6 +220,8 @@ func (n notedTimer) Arm(_ context.Context, h core.Hint) error {
 type notedQueue struct{ m *manual }
 
 func (n notedQueue) Hand(_ context.Context, d core.Delivery) error {
+	n.m.notes.Lock()
+	defer n.m.notes.Unlock()
 	n.m.handed = append(n.m.handed, d)
 	return nil
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,6 +12,9 @@ const (
 	// sweepGrace is how far overdue a group must be before a sweep takes it
 	// for forgotten.
 	sweepGrace = 5 * time.Second
+	// sweepers is how many groups a sweep sees to at a time: each waits for the
+	// store and the queue, which may be far away.
+	sweepers = 16
 	// sweepNudge is how long a sweep leaves a group to the deliverer that it
 	// has handed it to.
 	sweepNudge = time.Minute
@@ -29,30 +34,51 @@ func NewSweeper(c *Catalog, p Ports) *Sweeper { return &Sweeper{catalog: c, port
 // many it handed over. It is to be called every minute. It ends early when ctx
 // does, or when the store does not answer.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
-	now := s.ports.Clock.Now()
-	handed := 0
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var handed atomic.Int64
+	overdue := make(chan Ref)
+	var sweeping sync.WaitGroup
+	for range sweepers {
+		sweeping.Go(func() {
+			for ref := range overdue {
+				did, err := s.see(ctx, s.catalog.Buffer(ref.Buffer), ref)
+				if err != nil {
+					cancel(err) // the first one counts
+				}
+				if did {
+					handed.Add(1)
+				}
+			}
+		})
+	}
+	err := s.overdue(ctx, overdue)
+	close(overdue)
+	sweeping.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return int(handed.Load()), err
+}
+
+// overdue sends every overdue group of a configured buffer, each once.
+func (s *Sweeper) overdue(ctx context.Context, to chan<- Ref) error {
 	seen := make(map[Ref]bool)
-	for h, err := range s.ports.Store.Due(ctx, now.Add(-sweepGrace)) {
+	for h, err := range s.ports.Store.Due(ctx, s.ports.Clock.Now().Add(-sweepGrace)) {
 		if err != nil {
-			return handed, err
+			return err
 		}
-		sub := s.catalog.Buffer(h.Ref.Buffer)
-		if sub == nil || seen[h.Ref] {
+		if s.catalog.Buffer(h.Ref.Buffer) == nil || seen[h.Ref] {
 			continue
 		}
-		if ctx.Err() != nil {
-			return handed, ctx.Err()
-		}
 		seen[h.Ref] = true
-		did, err := s.see(ctx, sub, h.Ref)
-		if err != nil {
-			return handed, err
-		}
-		if did {
-			handed++
+		select {
+		case to <- h.Ref:
+		case <-ctx.Done():
+			return nil // its cause is the error
 		}
 	}
-	return handed, nil
+	return nil
 }
 
 // see hands an overdue group over, and moves its check on so that a backlog

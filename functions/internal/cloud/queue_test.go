@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -289,8 +290,8 @@ func TestFlushThatFails(t *testing.T) { //nolint:paralleltest // a bubble
 func TestFlushOfABacklog(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {
 		r, u := setUp(t, yaml), new(upkeep)
-		for _, key := range []string{"a", "b", "c", "d", "e"} {
-			r.append(key, 1)
+		for i := range 70 {
+			r.append(fmt.Sprint(i), 1)
 		}
 		<-time.After(11 * time.Second)
 		r.outside.queue = slow{r.queue, 15 * time.Second}
@@ -298,7 +299,7 @@ func TestFlushOfABacklog(t *testing.T) { //nolint:paralleltest // a bubble
 		defer cancel()
 		report, err := r.flushing(r.outside, u)(ctx, edge.FlushEvent{})
 		require.NoError(t, err)
-		require.Equal(t, FlushReport{HandedOver: 3, Unfinished: true}, report)
+		require.Equal(t, FlushReport{HandedOver: 3 * 16, Unfinished: true}, report, "three rounds of 16 at a time")
 		require.Len(t, u.calls, 1)
 	})
 }
