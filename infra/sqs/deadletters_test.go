@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -348,10 +349,55 @@ func TestPassedOn(t *testing.T) {
 		require.NoError(t, d.Settle(context.Background(), gone[:1], gone[:1]), "done, and then given back")
 		<-time.After(time.Minute)
 		require.Len(t, take(time.Hour), 2)
+		before := d.fake.Calls("ChangeMessageVisibilityBatch")
 		require.NoError(t, d.Settle(context.Background(), gone, gone), "another has them")
+		require.Equal(t, before, d.fake.Calls("ChangeMessageVisibilityBatch"), "a lease that has ended is not given back")
 		require.Empty(t, take(time.Minute))
 		require.Len(t, d.stored(t), 2)
 	})
+}
+
+// TestShortLease shows that a lease is never shorter than it is to be.
+func TestShortLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDead()
+		require.NoError(t, d.Put(context.Background(), lettersTo(1, 10)))
+		for _, passed := range []time.Duration{0, 1400 * time.Millisecond, 700 * time.Millisecond} {
+			<-time.After(passed)
+			now := wall.Now()
+			taken, err := d.Take(context.Background(), everything, 10, now, now.Add(1500*time.Millisecond))
+			require.NoError(t, err)
+			require.Equal(t, passed != 1400*time.Millisecond, len(taken) == 1, "%v after another call", passed)
+		}
+	})
+}
+
+// TestFirstOfDoubles shows the letter that was put first, whichever of its
+// messages comes first, in the order of that one.
+func TestFirstOfDoubles(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDead()
+			d.fake.Disorder = rand.New(rand.NewPCG(seed, seed))
+			want := lettersTo(3, 10)
+			require.NoError(t, d.Put(context.Background(), want))
+			<-time.After(time.Second)
+			again := want[0]
+			again.LastErrorAt, again.Attempts = 10, 9 // after the others
+			require.NoError(t, d.Put(context.Background(), []core.DeadLetter{again}))
+			for _, limit := range []int{1, 2, 10} {
+				var all []core.DeadLetter
+				for from, more := "", true; more; more = from != "" {
+					page, next, err := d.List(context.Background(), everything, from, limit)
+					require.NoError(t, err)
+					all, from = append(all, page...), next
+				}
+				require.Equal(t, want, all, "seed %d, %d at a time", seed, limit)
+			}
+		})
+	}
 }
 
 // TestSettleRetries tries again what SQS did not do at once.
@@ -371,6 +417,11 @@ func TestSettleRetries(t *testing.T) {
 	}
 	require.NoError(t, d.Settle(context.Background(), taken[:2], taken[2:]))
 	require.Equal(t, ids(taken[2:]), d.stored(t))
+	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValue"} {
+		d.fake.Refuse = func(string, int) (string, bool) { return code, true }
+		require.NoError(t, d.Settle(context.Background(), taken, nil), "%s: it has passed on", code)
+	}
+	d.fake.Refuse = nil
 	again, err := d.Take(context.Background(), everything, 10, now, now.Add(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, ids(taken[2:]), ids(again))
