@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func Config(t testing.TB, endpoint string, opts ...Option) aws.Config {
 	c := aws.Config{
 		Region:       Region,
 		BaseEndpoint: &endpoint,
-		HTTPClient:   &http.Client{Transport: transport},
+		HTTPClient:   plainBodies{&http.Client{Transport: transport}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local", Source: "awstest"}, nil
 		}),
@@ -53,6 +54,20 @@ func Config(t testing.TB, endpoint string, opts ...Option) aws.Config {
 		o(&c)
 	}
 	return c
+}
+
+// plainBodies sends bodies that can only be read. The SDK closes a request's
+// body as soon as the answer begins. Its body then fails net/http's look for
+// more to send, which takes the connection down with the answer half read, if
+// the server is as near as this one.
+type plainBodies struct{ client aws.HTTPClient }
+
+// Do sends a request.
+func (p plainBodies) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return p.client.Do(r)
 }
 
 // DynamoDB is a client of this test binary's DynamoDB.

@@ -263,7 +263,7 @@ func TestDeadLetters(t *testing.T) {
 // TestLiveDeadLetters runs it over the network, against another's SQS.
 func TestLiveDeadLetters(t *testing.T) {
 	t.Parallel()
-	client := live(t)
+	client := awstest.SQS(t)
 	deadlettertest.Run(t, deadlettertest.Harness{
 		Name:    "fauxqs",
 		Doubles: true,

@@ -3,13 +3,9 @@ package sqs_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/stretchr/testify/require"
 
@@ -22,30 +18,11 @@ import (
 // soon bounds what is waited for over the network.
 const soon = time.Minute
 
-// live is a client of another's SQS, over the network.
-//
-// The SDK closes a request's body as soon as the answer begins. Its body then
-// fails net/http's look for more to send, which takes the connection down with
-// the answer half read, if the server is as near as this one. A body that can
-// only be read does not.
-func live(t *testing.T) *awssqs.Client {
-	return awstest.SQS(t, func(c *aws.Config) { c.HTTPClient = plainBodies{c.HTTPClient} })
-}
-
-type plainBodies struct{ client aws.HTTPClient }
-
-func (p plainBodies) Do(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		r.Body = struct{ io.ReadCloser }{r.Body}
-	}
-	return p.client.Do(r)
-}
-
 // TestLiveTimers runs near deadlines, and a far one whose schedule has just
 // fired, over the network: all come, and none before its time.
 func TestLiveTimers(t *testing.T) {
 	t.Parallel()
-	client := live(t)
+	client := awstest.SQS(t)
 	queue := awstest.Queue(t, client, nil).URL
 	type came struct {
 		hint core.Hint
@@ -82,7 +59,7 @@ func TestLiveTimers(t *testing.T) {
 // TestLiveQueue hands deliveries over the network, as they are.
 func TestLiveQueue(t *testing.T) {
 	t.Parallel()
-	client := live(t)
+	client := awstest.SQS(t)
 	url := awstest.Queue(t, client, nil).URL
 	came := make(chan core.Delivery, 1000)
 	p := poll(t, client, url, func(_ context.Context, batch []types.Message) []error {
