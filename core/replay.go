@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// replayChunk is how many dead letters a replay holds in memory.
+	// replayChunk is how many dead letters a replay holds in memory by default.
 	replayChunk = 1000
 	// replayTime bounds one call by default; what is left over is for the next one.
 	replayTime = 4 * time.Minute
@@ -37,6 +37,7 @@ type ReplayRequest struct {
 	Max    int    // at most so many; 0: no limit
 
 	Budget time.Duration // no batch is begun after this; 0: four minutes
+	Chunk  int           // letters held in memory at a time, which bounds a batch too; 0: 1,000
 }
 
 // ReplayReport is what came of a replay. Letters are replayed when their
@@ -57,6 +58,9 @@ func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, e
 	}
 	if q.Budget == 0 {
 		q.Budget = replayTime
+	}
+	if q.Chunk == 0 {
+		q.Chunk = replayChunk
 	}
 	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(q.Budget)}
 	err := run.all(ctx)
@@ -82,7 +86,7 @@ type replay struct {
 
 func (r *replay) all(ctx context.Context) error {
 	for ctx.Err() == nil && r.ports.Clock.Now() < r.until {
-		limit := replayChunk
+		limit := r.request.Chunk
 		if r.request.Max > 0 {
 			limit = min(limit, r.request.Max-r.report.Replayed-r.report.Failed)
 		}

@@ -16,6 +16,10 @@ const (
 	replayTime     = 12 * time.Second
 	replaySettling = 9 * time.Second
 
+	// replayChunk is how many letters a replay holds: of the largest, some
+	// 50 MB.
+	replayChunk = 100
+
 	// listBytes bounds the payload of a list of dead letters: escaped, or as
 	// base64, it is at most twice as long, and an answer has at most 6 MB.
 	listBytes = 2 * core.MiB
@@ -57,7 +61,7 @@ type replayer struct{ *core.Replayer }
 
 // Replay replays dead letters.
 func (r replayer) Replay(ctx context.Context, q core.ReplayRequest) (core.ReplayReport, error) {
-	q.Budget = replayTime
+	q.Budget, q.Chunk = replayTime, replayChunk
 	if deadline, ok := ctx.Deadline(); ok {
 		q.Budget = min(q.Budget, max(time.Millisecond, time.Until(deadline)-replaySettling-claiming))
 	}
