@@ -110,7 +110,7 @@ validate: template
 
 .PHONY: deploy
 deploy: ## Build for AWS with CONFIG, and deploy ENV (dev, staging, prod) of samconfig.toml
-	$(GO) run ./functions/local lint --config $(CONFIG)
+	$(GO) run ./functions/local lint --target aws --config $(CONFIG)
 	sam build --config-env $(ENV)
 	sam deploy --config-env $(ENV)
 

@@ -15,6 +15,7 @@ type lintCommand struct {
 	configFlag
 
 	Strict bool   `help:"Exit 1 on warnings too."`
+	Target string `help:"Where it is to run: any, local or aws. The last two also check what it needs there." default:"any" enum:"any,local,aws"`
 	Data   string `help:"Also open this data folder, and warn of events whose buffer is not configured." placeholder:"DIR"`
 	JSON   bool   `help:"Print JSON."                                                                    name:"json"`
 }
@@ -26,6 +27,7 @@ func (*lintCommand) Help() string {
 Examples:
 
     sluice lint
+    sluice lint --config prod.yaml --target aws
     sluice lint --config prod.yaml --strict --data /var/lib/sluice`
 }
 
@@ -44,6 +46,11 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	r, err := config.Read(c.Config)
 	if err != nil {
 		return err
+	}
+	if r.Config != nil {
+		t := core.Target(c.Target)
+		r.Faults = append(r.Faults, r.Place(r.Config.Unfit(t))...)
+		r.Warnings = append(r.Warnings, r.Place(r.Config.Idle(t))...)
 	}
 	if c.Data != "" && r.Config != nil {
 		stray, err := p.stray(ctx, c.Data, r.Config)

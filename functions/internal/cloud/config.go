@@ -10,10 +10,6 @@ import (
 	"sluice/infra/config"
 )
 
-// maxEventBytes is the most that an event may have on DynamoDB, whose items
-// are at most 400 KB.
-const maxEventBytes = 350 * core.KiB
-
 // part picks what of a configuration a function needs the secrets of.
 type part func(*core.Config) *core.Config
 
@@ -52,7 +48,7 @@ func loadSettings(ctx context.Context, e *Env, p Process, needed part) (*setting
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := faults(r.Place(unfit(r.Config))); err != nil {
+	if err := faults(r.Place(r.Config.Unfit(core.TargetAWS))); err != nil {
 		return nil, err
 	}
 	need, known := needed(r.Config), config.NewSecrets(p.Env)
@@ -67,7 +63,7 @@ func loadSettings(ctx context.Context, e *Env, p Process, needed part) (*setting
 	if err := faults(r.Place(bad)); err != nil {
 		return nil, err
 	}
-	return &settings{config: r.Config, secrets: values, idle: r.Place(idle(r.Config)), hurts: r.Warnings}, nil
+	return &settings{config: r.Config, secrets: values, idle: r.Place(r.Config.Idle(core.TargetAWS)), hurts: r.Warnings}, nil
 }
 
 // resolve is a secret of the part that was needed.
@@ -88,44 +84,4 @@ func faults(found []config.Finding) error {
 		lines[i] = f.String()
 	}
 	return core.Errorf(core.Invalid, "%s", strings.Join(lines, "\n"))
-}
-
-// unfit is what of a valid configuration does not work on AWS.
-func unfit(c *core.Config) []core.Fault {
-	var found []core.Fault
-	for i := range c.Sources {
-		if s := &c.Sources[i]; s.MaxEventBytes > maxEventBytes {
-			found = append(found, core.Fault{Path: core.FieldPath("sources", s.Name) + ".maxEventBytes",
-				Problem: "is more than an item of DynamoDB holds", Right: "must be at most 350KiB on AWS"})
-		}
-	}
-	for i := range c.Destinations {
-		d := &c.Destinations[i]
-		if d.Type == core.TypeFile || d.Type == core.TypeStdout {
-			found = append(found, core.Fault{Path: core.FieldPath("destinations", d.Name) + ".type",
-				Problem: "is " + d.Type + ", which is for one machine: a function keeps no files", Right: "must be http on AWS"})
-		}
-	}
-	return found
-}
-
-// idle is what of a configuration has no effect on AWS.
-func idle(c *core.Config) []core.Fault {
-	var found []core.Fault
-	if !c.Store.Sync {
-		found = append(found, core.Fault{Path: "store.sync",
-			Problem: "is about the store of one machine", Right: "leave it out on AWS, where every write is durable"})
-	}
-	if len(c.Control.Tokens) == 0 {
-		found = append(found, core.Fault{Path: "control.tokens",
-			Problem: "has no token, and on AWS no caller is on the same machine: control calls let nobody in", Right: "give it one"})
-	}
-	for i := range c.Sources {
-		if s := &c.Sources[i]; s.Auth == nil {
-			found = append(found, core.Fault{Path: core.FieldPath("sources", s.Name) + ".auth",
-				Problem: "is absent, and on AWS no caller is on the same machine: the source lets nobody in",
-				Right:   "say bearer, webhook or none"})
-		}
-	}
-	return found
 }

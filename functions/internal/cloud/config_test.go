@@ -114,7 +114,7 @@ buffers:
   x: {from: [a], to: f, overflow: {maxBytes: 1MiB}}
   y: {from: [b], to: s}
 `, nil, core.Invalid, `
-sluice.yaml:4:34: sources.a.maxEventBytes: is more than an item of DynamoDB holds; must be at most 350KiB on AWS
+sluice.yaml:4:34: sources.a.maxEventBytes: is 351KiB, more than an item of DynamoDB holds; must be at most 350KiB on AWS
 sluice.yaml:7:13: destinations.f.type: is file, which is for one machine: a function keeps no files; must be http on AWS
 sluice.yaml:8:13: destinations.s.type: is stdout, which is for one machine: a function keeps no files; must be http on AWS`},
 		{"secrets", strings.ReplaceAll(secretive, "env:TOKEN", "env:GONE"), nil, core.Invalid, `

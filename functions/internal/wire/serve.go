@@ -88,6 +88,9 @@ func load(o *ServeOptions) (*core.Config, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
+	for _, f := range r.Place(r.Config.Idle(core.TargetLocal)) {
+		o.Log.Warn("the configuration says what has no effect here", "warning", f.String())
+	}
 	unshard(r.Config)
 	return r.Config, nil
 }

@@ -1,0 +1,78 @@
+package core
+
+import "fmt"
+
+// Target is where a configuration is to run.
+type Target string
+
+// The targets. What a configuration may say is the same for both; what it
+// needs of where it runs is not.
+const (
+	TargetLocal Target = "local" // one machine, on the embedded store
+	TargetAWS   Target = "aws"   // Lambda functions on DynamoDB
+)
+
+// MaxEventBytesAWS is the most that an event may have on DynamoDB, whose items
+// are at most 400 KB.
+const MaxEventBytesAWS = 350 * KiB
+
+// Unfit is what of a valid configuration does not work on a target.
+func (c *Config) Unfit(t Target) []Fault {
+	var v validation
+	switch t {
+	case TargetLocal:
+		for path, s := range c.Secrets() {
+			if scheme, _, _ := s.Split(); scheme != "env" {
+				v.add(path, "is one of "+scheme+":, which is for AWS", "must be env:NAME on one machine")
+			}
+		}
+	case TargetAWS:
+		for i := range c.Sources {
+			if s := &c.Sources[i]; s.MaxEventBytes > MaxEventBytesAWS {
+				v.add(FieldPath("sources", s.Name)+".maxEventBytes", "is "+formatBytes(s.MaxEventBytes)+", more than an item of DynamoDB holds",
+					"must be at most "+formatBytes(MaxEventBytesAWS)+" on AWS")
+			}
+		}
+		for i := range c.Destinations {
+			if d := &c.Destinations[i]; d.Type == TypeFile || d.Type == TypeStdout {
+				v.add(FieldPath("destinations", d.Name)+".type", "is "+d.Type+", which is for one machine: a function keeps no files", "must be http on AWS")
+			}
+		}
+	}
+	return v.faults
+}
+
+// Idle is what of a valid configuration has no effect on a target, or lets
+// nobody in there.
+func (c *Config) Idle(t Target) []Fault {
+	var v validation
+	switch t {
+	case TargetLocal:
+		for i := range c.Buffers {
+			if b := &c.Buffers[i]; b.Shards > 1 {
+				v.add(FieldPath("buffers", b.Name)+".shards", fmt.Sprintf("is %d, which is about the store on AWS", b.Shards), "leave it out on one machine")
+			}
+		}
+		if int64(c.Store.Retention) != RetentionRange.Default {
+			v.add("store.retention", "is about the store on AWS", "leave it out on one machine, where items are kept until they are delivered")
+		}
+	case TargetAWS:
+		v.idleOnAWS(c)
+	}
+	return v.faults
+}
+
+func (v *validation) idleOnAWS(c *Config) {
+	const alone = ", and on AWS no caller is on the same machine: "
+	if !c.Store.Sync {
+		v.add("store.sync", "is about the store of one machine", "leave it out on AWS, where every write is durable")
+	}
+	if len(c.Control.Tokens) == 0 {
+		v.add("control.tokens", "has no token"+alone+"control calls let nobody in", "give it one")
+	}
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.Auth == nil {
+			v.add(FieldPath("sources", s.Name)+".auth", "is absent"+alone+"the source lets nobody in", "say bearer, webhook or none")
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	file := NewDestination("log")
+	file.Type, file.Path = TypeFile, "out"
+	tests := []struct {
+		name   string
+		target Target
+		change func(*Config)
+		unfit  []string // paths
+		idle   []string
+	}{
+		{"what runs anywhere, on one machine", TargetLocal, func(*Config) {}, nil, nil},
+		{"what runs anywhere, on AWS", TargetAWS, func(*Config) {}, nil, nil},
+		{"secrets of AWS on one machine", TargetLocal, func(c *Config) {
+			c.Control.Tokens = []Secret{"ssm:/t", "env:T"}
+			c.Destinations[0].Secrets = []Secret{"secretsmanager:s"}
+		}, []string{"control.tokens[0]", "destinations.crm.secrets[0]"}, nil},
+		{"secrets of AWS on AWS", TargetAWS, func(c *Config) { c.Control.Tokens = []Secret{"ssm:/t"} }, nil, nil},
+		{"shards and retention on one machine", TargetLocal, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, time.Hour },
+			nil, []string{"buffers.crm-orders.shards", "store.retention"}},
+		{"shards and retention on AWS", TargetAWS, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, time.Hour }, nil, nil},
+		{"a file on one machine", TargetLocal, func(c *Config) { c.Destinations[0] = file }, nil, nil},
+		{"a file on AWS", TargetAWS, func(c *Config) { c.Destinations[0] = file }, []string{"destinations.log.type"}, nil},
+		{"the largest event on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350 * KiB }, nil, nil},
+		{"a larger one on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350*KiB + 1 }, []string{"sources.orders.maxEventBytes"}, nil},
+		{"a larger one on one machine", TargetLocal, func(c *Config) { c.Sources[0].MaxEventBytes = 10 * MiB }, nil, nil},
+		{"loopback alone on AWS", TargetAWS, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false },
+			nil, []string{"store.sync", "control.tokens", "sources.orders.auth"}},
+		{"loopback alone on one machine", TargetLocal, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false }, nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := validConfig()
+			tt.change(c)
+			require.Equal(t, tt.unfit, paths(c.Unfit(tt.target)))
+			require.Equal(t, tt.idle, paths(c.Idle(tt.target)))
+		})
+	}
+}
+
+func paths(faults []Fault) []string {
+	var p []string
+	for _, f := range faults {
+		p = append(p, f.Path)
+	}
+	return p
+}
