@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -70,7 +71,7 @@ type dlqReplayCommand struct {
 
 // Help shows examples.
 func (*dlqReplayCommand) Help() string {
-	return `Each letter is sent once, in batches as they were. Those that the destination takes are dead letters no more. Exits 1 if some were not taken.
+	return `Each letter is sent once, in batches as they were. Those that the destination takes are dead letters no more. Exits 1 if some were not taken, or one that is named is not there.
 
 Examples:
 
@@ -102,10 +103,24 @@ func (c *dlqReplayCommand) Run(ctx context.Context, p *program) error {
 	if e := c.show(p, &sum); e != nil {
 		return e
 	}
-	if err == nil && sum.Failed > 0 {
+	switch missing := c.missing(&sum); {
+	case err != nil:
+		return err
+	case missing > 0:
+		return fmt.Errorf("%s not found: --id names no such dead letter", plural(missing, "letter"))
+	case sum.Failed > 0:
 		return errFailed
 	}
-	return err
+	return nil
+}
+
+// missing is how many of the letters that were named are not there.
+func (c *dlqReplayCommand) missing(sum *api.ReplayReport) int {
+	if c.Max != nil {
+		return 0 // the others may not have been asked for
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(c.ID)))
+	return max(0, len(names)-sum.Replayed-sum.Failed)
 }
 
 // replay calls while there is progress. Failed are those of the last call: an
