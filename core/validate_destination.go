@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -72,6 +73,11 @@ func urlProblem(s string) string {
 		return "has the scheme " + quoted(u.Scheme)
 	case u.Hostname() == "":
 		return "has no host"
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "has the port " + quoted(port) + ", which is none"
+		}
 	}
 	return ""
 }

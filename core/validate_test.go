@@ -156,6 +156,9 @@ func TestValidateURL(t *testing.T) {
 		"https://user:hunter2@example.com": "has a user or password in it",
 		"https://exa mple.com":             "is not a URL",
 		"https://example.com:port/hunter2": "is not a URL",
+		"https://example.com:65535":        "",
+		"https://example.com:65536":        `has the port "65536", which is none`,
+		"https://example.com:0":            `has the port "0", which is none`,
 	} {
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()
