@@ -50,7 +50,11 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 		return nil
 	})
 	if err != nil {
-		s.giveUp(ctx, writings)
+		ctx := context.WithoutCancel(ctx)
+		_ = each(len(groups), func(i int) error {
+			s.giveUp(ctx, groups[i])
+			return nil
+		})
 		return answers(writings), err
 	}
 	err = each(len(groups), func(i int) error {
@@ -187,6 +191,9 @@ func (s *Store) recap(ctx context.Context, w *writing, met attrs) (bool, error) 
 	}
 	changed := false
 	_, err := s.update(ctx, w.Ref, seen, func(g *core.Group) error {
+		if changed = g.Life == ""; changed {
+			return nil // it has expired meanwhile, and begins anew
+		}
 		rev := g.Rev
 		g.Recap(w.Policy)
 		changed = g.Rev != rev
@@ -195,31 +202,42 @@ func (s *Store) recap(ctx context.Context, w *writing, met attrs) (bool, error) 
 	return changed, err
 }
 
-// giveUp fills the numbers that parts were given, and that will never be used,
-// so that no reader waits for them, and notes in the record that they are void.
-// Where that fails it leaves a hole like any other.
-func (s *Store) giveUp(ctx context.Context, writings []writing) {
-	ctx = context.WithoutCancel(ctx)
-	_ = each(len(writings), func(i int) error {
-		w := &writings[i]
+// giveUp fills the numbers that a group's parts were given, and that will never
+// be used, so that no reader waits for them, and notes in the record that they
+// are void. Where that fails it leaves a hole like any other.
+func (s *Store) giveUp(ctx context.Context, group []*writing) {
+	var last *writing
+	voids, bytes := uint64(0), int64(0)
+	for _, w := range group {
 		if w.answer.First == 0 {
-			return nil
+			continue
 		}
 		void := segment{first: w.answer.First, n: len(w.Events), at: w.now, offset: w.offset}
 		if done, err := s.put(ctx, w.answer.Life, &void); err != nil || !done {
-			return err
+			continue
 		}
-		g, err := s.update(ctx, w.Ref, nil, func(g *core.Group) error {
-			if g.Life == w.answer.Life && void.first > g.Head {
-				g.Voided(g.Void+uint64(void.n), g.VoidBytes+w.bytes, w.Policy, w.now)
-			}
-			return nil
-		})
-		// an append behind may have found the group full already by these numbers
-		w.answer.CheckAt, w.answer.Rev = g.CheckAt, g.Rev
-		w.answer.Reached = err == nil && g.Wanted(w.Policy, w.now)
-		return err
+		if last == nil || last.answer.Rev != w.answer.Rev || last.answer.Life != w.answer.Life {
+			voids, bytes = 0, 0
+		}
+		last, voids, bytes = w, voids+uint64(void.n), bytes+w.bytes
+	}
+	if last == nil {
+		return
+	}
+	g, err := s.update(ctx, last.Ref, nil, func(g *core.Group) error {
+		// another transition may have found them void and counted them already:
+		// to count them twice is worse than not at all
+		if g.Life == last.answer.Life && g.Rev == last.answer.Rev {
+			g.Voided(g.Void+voids, g.VoidBytes+bytes, last.Policy, last.now)
+		}
+		return nil
 	})
+	if err != nil {
+		return
+	}
+	// an append behind may have found the group full already by these numbers
+	last.answer.CheckAt, last.answer.Rev = g.CheckAt, g.Rev
+	last.answer.Reached = g.Wanted(last.Policy, last.now)
 }
 
 // payload is the payload of events.

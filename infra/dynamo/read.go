@@ -40,10 +40,13 @@ func (s *Store) Items(ctx context.Context, ref core.Ref, g *core.Group, span cor
 		}
 		now := s.opts.Clock.Now()
 		switch {
-		case s.gone(g, h, now):
+		case h.to <= g.Head: // no writer is at work there
 			s.lose(Loss{Ref: ref, Life: g.Life, From: h.from, To: h.to})
 			w.skip(h)
 		case !s.young(h, now):
+			if s.gone(h, now) {
+				s.lose(Loss{Ref: ref, Life: g.Life, From: h.from, To: h.to})
+			}
 			if err := s.fence(ctx, w, h); err != nil {
 				return core.Page{}, failure(err, "read events")
 			}
@@ -68,11 +71,12 @@ func (s *Store) young(h *hole, now core.Millis) bool {
 	return now < h.since.Add(s.opts.HoleTimeout) && h.since <= now.Add(s.opts.HoleTimeout)
 }
 
-// gone reports whether a hole has had items: claims hold none but what was
-// there, and beside items of half the retention's age the table may have
-// deleted what nobody has prolonged.
-func (s *Store) gone(g *core.Group, h *hole, now core.Millis) bool {
-	return h.from <= g.Head || h.before != 0 && h.before < now.Add(-s.opts.Retention/2)
+// gone reports whether a hole may have had items: a claim has taken some off
+// the segment that lay there, or it lies behind items of half the retention's
+// age, where the table may have deleted what nobody has prolonged. Such a hole
+// is fenced like any other: one that a writer has left just now looks the same.
+func (s *Store) gone(h *hole, now core.Millis) bool {
+	return h.lost || h.before != 0 && h.before < now.Add(-s.opts.Retention/2)
 }
 
 func (s *Store) lose(l Loss) {

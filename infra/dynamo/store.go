@@ -36,7 +36,9 @@ type Options struct {
 	DueShards int
 
 	// OnLoss is told of items that the table has deleted before they were
-	// delivered. nil: nobody is. It may be told of one loss more than once.
+	// delivered. nil: nobody is. It may be told of one loss more than once, and
+	// of numbers that a dead writer has left behind items of half the
+	// retention's age, which look the same.
 	OnLoss func(Loss)
 }
 

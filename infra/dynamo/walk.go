@@ -23,6 +23,7 @@ type walk struct {
 	at    core.Millis // arrival of the last item before next, or a lower bound of what comes
 	next  uint64      // the number to go on at
 	ahead []segment   // read, and not yet looked at
+	seen  uint64      // every segment that begins behind next and up to here is ahead
 	ended bool
 	old   []segment // half of whose time has passed
 }
@@ -32,6 +33,7 @@ type hole struct {
 	from, to uint64
 	before   core.Millis // arrival of what lies before it, or a lower bound; 0 when not known
 	since    core.Millis // by when it was numbered
+	lost     bool        // some of its numbers have had items
 }
 
 func newWalk(s *Store, g *core.Group, span core.Span) *walk {
@@ -75,13 +77,14 @@ func markOf(g *core.Group, seq uint64) uint64 {
 
 // advance goes on until the page is complete, or it comes to a hole.
 func (w *walk) advance(ctx context.Context) (*hole, error) {
-	for !w.ended && w.next <= w.span.To {
-		if w.ahead == nil {
+	for !w.ended && w.next <= w.span.To && !w.full() {
+		g := w.front()
+		if g == nil && w.next > w.seen {
 			if err := w.read(ctx, w.next, min(w.reach(), lastOfBucket(w.next)), 0); err != nil {
 				return nil, err
 			}
+			g = w.front()
 		}
-		g := w.front()
 		if g == nil || g.first > w.next {
 			return w.hole(ctx)
 		}
@@ -96,8 +99,14 @@ func (w *walk) advance(ctx context.Context) (*hole, error) {
 		return nil, nil
 	}
 	w.ended = true
+	if w.span.To <= w.g.Head {
+		return nil, nil // nobody waits for what is behind a claim
+	}
 	return nil, w.peek(ctx)
 }
+
+// full reports whether the page has all the items that it may have.
+func (w *walk) full() bool { return w.span.MaxItems > 0 && len(w.page.Items) >= w.span.MaxItems }
 
 // reach is the last number that the page can come to, and the one behind it,
 // if nothing on the way is void.
@@ -184,17 +193,18 @@ func (w *walk) stop(mark uint64, at core.Millis) {
 }
 
 // again forgets what was read ahead.
-func (w *walk) again() { w.ahead = nil }
+func (w *walk) again() { w.ahead, w.seen = nil, 0 }
 
 // peek finds the arrival of what lies behind a page that ends with a segment.
 func (w *walk) peek(ctx context.Context) error {
 	w.page.NextAt = w.at
-	if w.front() == nil {
+	g := w.front()
+	if g == nil && w.next > w.seen {
 		if err := w.read(ctx, w.next, w.next, 1); err != nil {
 			return err
 		}
+		g = w.front()
 	}
-	g := w.front()
 	if g == nil || g.first != w.next || g.data == nil {
 		return nil // not there yet, or void: what is known is a lower bound
 	}
@@ -207,10 +217,12 @@ func (w *walk) peek(ctx context.Context) error {
 }
 
 // hole is the one that begins at next: up to the following segment, wherever
-// that is, or to the tail.
+// that is, or to the tail. Of one that begins before the span only what is in
+// the span counts: there the segment has lain that holds the first of it, or
+// nothing, as an earlier page has found.
 func (w *walk) hole(ctx context.Context) (*hole, error) {
-	h := &hole{from: w.next, to: w.g.Tail, before: w.at, since: w.g.LastAt}
-	for from := w.next; w.front() == nil && from <= w.g.Tail; from = lastOfBucket(from) + 1 {
+	h := &hole{from: w.next, to: w.g.Tail, before: w.at, since: w.g.LastAt, lost: w.next <= w.g.Head}
+	for from := max(w.next, w.seen+1); w.front() == nil && from <= w.g.Tail; from = lastOfBucket(from) + 1 {
 		if err := w.read(ctx, from, min(lastOfBucket(from), w.g.Tail), 1); err != nil {
 			return nil, err
 		}
@@ -221,13 +233,21 @@ func (w *walk) hole(ctx context.Context) (*hole, error) {
 		}
 		h.to, h.since = g.first-1, g.at
 	}
+	if h.lost && w.span.To <= w.g.Head {
+		h.to = min(h.to, w.span.To) // what is pending behind a claim is another matter
+	}
+	if h.from = max(h.from, w.span.From); h.from > h.to {
+		w.next = h.to + 1
+		return w.advance(ctx)
+	}
 	return h, nil
 }
 
 // read reads the segments of one partition that begin within a range, at most
-// limit of them (0: all).
+// limit of them (0: as many as the page may need).
 func (w *walk) read(ctx context.Context, from, to uint64, limit int32) error {
-	w.ahead = nil
+	w.ahead, w.seen = nil, to
+	size := int64(0)
 	in := &dynamodb.QueryInput{
 		TableName: &w.s.opts.Table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :from AND :to"),
@@ -249,8 +269,13 @@ func (w *walk) read(ctx context.Context, from, to uint64, limit int32) error {
 				return err
 			}
 			w.ahead = append(w.ahead, g)
+			size += int64(len(g.data))
 		}
-		if out.LastEvaluatedKey == nil || limit > 0 {
+		if out.LastEvaluatedKey == nil {
+			return nil
+		}
+		if n := len(w.ahead); n > 0 && (limit > 0 || w.span.MaxBytes > 0 && size > w.span.MaxBytes) {
+			w.seen = w.ahead[n-1].first
 			return nil
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
