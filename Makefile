@@ -86,10 +86,19 @@ standins: .ci/standins/node_modules/.package-lock.json ## Install what the tests
 conformance: ## Run the shared suites, and say which adapters passed them
 	.ci/conformance
 
+# AWS's own emulator lives in a module of its own, as the linter does.
+.ci/bin/aws-lambda-rie: .ci/rie/go.mod .ci/rie/go.sum
+	cd .ci/rie && GOBIN="$(CURDIR)/.ci/bin" $(GO) install -ldflags "-s -w" \
+		github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie
+
 .PHONY: e2e
-e2e: build ## Run the tests that drive the real binary: restarts, kill -9, signals
-	@$(GO) test -list E2E ./functions/local/... | grep -q E2E || { echo "there is no E2E test"; exit 1; }
-	$(GO) test -count=1 -run E2E ./functions/local/...
+e2e: build standins .ci/bin/aws-lambda-rie ## Run the one list of scenarios on the real binary and on the real functions (needs Node.js)
+	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && \
+	{ SLUICE_E2E_MEASURE=1 $(GO) test -count=1 -timeout 10m -v -run E2E ./functions/local ./functions/internal/awse2e >"$$log" 2>&1 || \
+		{ cat "$$log"; exit 1; }; } && \
+	{ ! grep -- '--- SKIP' "$$log"; } && \
+	grep -oE '^ok .*|(scenarios: .*passed|delivered .* after its deadline|[0-9]+ faults; .*|cold start and first answer .*)$$' "$$log" && \
+	for system in bin/sluice AWS; do grep -q "scenarios: $$system: [1-9]" "$$log" || { echo "the scenarios did not run on $$system"; exit 1; }; done
 
 .PHONY: bench
 bench: build ## Measure against a bare server in the same run; BENCH="-only a,b" picks scenarios

@@ -3,7 +3,11 @@ package awse2e
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +22,39 @@ import (
 func TestE2EScenarios(t *testing.T) {
 	awstest.DynamoDBURL(t) // or the test is skipped as a whole
 	awstest.SQSURL(t)
-	scenario.Run(t, "AWS", start)
+	var mu sync.Mutex
+	var steps []string // at which something has died, in any scenario
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		all := strings.Join(steps, "\n")
+		for _, name := range names {
+			for _, f := range fates {
+				require.Regexp(t, "(?m)^"+name+": .*, "+f.name+"$", all)
+			}
+		}
+	})
+	scenario.Run(t, "AWS", func(t *testing.T, setup scenario.Setup) scenario.System {
+		s := start(t, setup)
+		t.Cleanup(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			steps = slices.AppendSeq(steps, maps.Keys(s.crashes.done))
+			for _, name := range slices.Sorted(maps.Values(names)) {
+				if inits := slices.Sorted(slices.Values(s.functions[name].Inits())); len(inits) > 0 {
+					t.Logf("%s: %d cold starts, %v at best, %v at the median", name, len(inits), inits[0], inits[len(inits)/2])
+				}
+			}
+		})
+		return s
+	})
 }
 
 // cloud is a stack as a scenario sees it.
 type cloud struct{ *stack }
 
-func start(t *testing.T, setup scenario.Setup) scenario.System {
+func start(t *testing.T, setup scenario.Setup) cloud {
 	t.Helper()
 	s := deploy(t, setup.Config)
 	setup.Sink.Tap(func(at scenario.Stage) {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -192,9 +191,6 @@ func specific(key string) int {
 func (s *stack) flush(ctx context.Context) ([]byte, error) {
 	return s.functions["flush"].Invoke(ctx, lambdatest.Scheduled("e2e/flush", time.Now()))
 }
-
-// scheduled are the one-time schedules there are.
-func (s *stack) scheduled() []scheduler.CreateScheduleInput { return s.schedules.Schedules() }
 
 // logs are the ends of all functions' logs, without the lines of metrics.
 func (s *stack) logs() string {

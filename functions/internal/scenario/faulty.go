@@ -126,7 +126,7 @@ func crashes(w *world) {
 	})
 	l.take(w)
 	l.complete(w)
-	w.Logf("%d deaths; %d events accepted, all delivered, %d of them again under the same batch id", deaths, len(l.posts), l.doubled)
+	w.Logf("%d faults; %d events accepted, all delivered, %d of them again under the same batch id", deaths, len(l.posts), l.doubled)
 }
 
 // died waits for a part to die, and logs where.
@@ -134,7 +134,7 @@ func (w *world) died(died <-chan string) bool {
 	w.Helper()
 	select {
 	case step := <-died:
-		w.Logf("died: %s", step)
+		w.Logf("fault: %s", step)
 		return true
 	case <-time.After(500 * time.Millisecond):
 		return false
