@@ -1,10 +1,12 @@
 package awse2e
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,13 +27,15 @@ func TestE2EScenarios(t *testing.T) {
 	var mu sync.Mutex
 	var steps []string // at which something has died, in any scenario
 	t.Cleanup(func() {
-		if t.Failed() {
-			return
+		if t.Failed() || strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+			return // or not every scenario has run
 		}
 		all := strings.Join(steps, "\n")
 		for _, name := range names {
 			for _, f := range fates {
-				require.Regexp(t, "(?m)^"+name+": .*, "+f.name+"$", all)
+				if !regexp.MustCompile("(?m)^" + name + ": .*, " + f.name + "$").MatchString(all) {
+					t.Errorf("%s had no fault of this kind: %s", name, f.name)
+				}
 			}
 		}
 	})
