@@ -27,7 +27,7 @@ func (d *Deliverer) confirm(ctx context.Context, sub *Subscription, ref Ref, g *
 		}
 		at := d.ports.Clock.Now()
 		if len(page.Items) > 0 {
-			now.Arrived(page.Items[0].Seq, page.Items[0].ReceivedAt, p, at)
+			now.Arrived(now.Head+1, page.Items[0].ReceivedAt, p, at) // what lies before it is void
 		}
 		now.Voided(known.Void, known.VoidBytes, p, at)
 		return nil
