@@ -3,10 +3,12 @@ package cloud
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"sluice/core"
 	"sluice/functions/internal/edge"
+	"sluice/infra/emf"
 )
 
 // maintaining is room at the end of a flush, behind the sweep.
@@ -40,6 +42,7 @@ func Flush(ctx context.Context, p Process) (FlushHandler, error) {
 
 func (f *function) flushing(o *outside, m maintainer) FlushHandler {
 	sweeper := core.NewSweeper(f.catalog, f.ports(o))
+	waiting := measuring{store: o.store, metrics: f.metrics, clock: f.clock}
 	var sized []string
 	for i := range f.settings.config.Buffers {
 		if b := &f.settings.config.Buffers[i]; b.Size > 0 {
@@ -56,7 +59,7 @@ func (f *function) flushing(o *outside, m maintainer) FlushHandler {
 		err := errors.Join(
 			step("sweep", swept),
 			step("maintain the store", m.Maintain(ctx, sized)),
-			step("measure the store", f.gauge(ctx, o.store)),
+			step("measure the store", waiting.measure(ctx)),
 		)
 		f.log.Info("flushed", "caller", e.Caller(), "handedOver", r.HandedOver, "unfinished", r.Unfinished)
 		return r, err
@@ -81,11 +84,50 @@ func (f *function) sweep(ctx context.Context, s *core.Sweeper) (int, error) {
 	return n, err
 }
 
-// gauge measures what waits in the store.
-func (f *function) gauge(ctx context.Context, s core.Store) error {
-	stats, err := s.Stats(ctx)
-	if err == nil {
-		f.metrics.Gauges(stats)
+const (
+	// measuredAMinute is how many groups are read a minute, on average, to
+	// measure what waits: with that many waiting, every run does.
+	measuredAMinute = 1000
+	// longestRest is the longest time between two measurings.
+	longestRest = time.Hour
+	// early is by how much a run may come early, or an earlier one be late.
+	early = 30 * time.Second
+)
+
+// measuring measures what waits in a store. As that reads every group, it
+// rests the longer the more there are: without that, a million groups that wait
+// for a destination would cost more than all else.
+type measuring struct {
+	store   core.Store
+	metrics *emf.Metrics
+	clock   core.Clock
+
+	mu   sync.Mutex
+	next core.Millis
+}
+
+// measure measures, unless it has to rest.
+func (m *measuring) measure(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.Now()
+	if now < m.next && m.next <= now.Add(longestRest) { // else the clock was set back
+		return nil
 	}
-	return err
+	stats, err := m.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	m.metrics.Gauges(stats)
+	groups := 0
+	for i := range stats {
+		groups += stats[i].Groups
+	}
+	m.next = now.Add(rest(groups))
+	return nil
+}
+
+// rest is how long to rest after so many groups were measured.
+func rest(groups int) time.Duration {
+	return max(0, min(longestRest, time.Duration(groups)*time.Minute/measuredAMinute)-early)
 }

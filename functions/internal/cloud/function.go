@@ -32,7 +32,8 @@ type Process struct {
 	Secrets Secrets   // nil: the function needs none but those of the environment
 	// HTTP is what AWS is called with; nil: a client that keeps its connections
 	// for as long as the process lives.
-	HTTP aws.HTTPClient
+	HTTP  aws.HTTPClient
+	Clock core.Clock // nil: the system's
 }
 
 // function is what all functions have.
@@ -80,7 +81,11 @@ func setup(ctx context.Context, p Process, needed part) (*function, error) {
 		return nil, err
 	}
 	settleIn(&env)
-	f := newFunction(env, system.Clock(), p.Stdout)
+	clock := p.Clock
+	if clock == nil {
+		clock = system.Clock()
+	}
+	f := newFunction(env, clock, p.Stdout)
 	f.settings, f.catalog, f.clients = s, catalog, newClients(&env, p.HTTP)
 	for _, w := range s.idle {
 		f.log.Warn("the configuration says what has no effect here", "warning", w.String())
