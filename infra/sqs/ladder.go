@@ -21,8 +21,8 @@ const (
 // Ladder is the [core.Timer] of the rule by which SQS and EventBridge
 // Scheduler share the deadlines:
 //
-//	remaining ≥ threshold   far: wakes the check [Early] before the deadline
-//	else                    near
+//	remaining ≥ threshold, and far serves it   far: wakes the check [Early] before the deadline
+//	else                                       near
 //
 // A far timer that does not work costs nothing but messages: the hint goes
 // near then, comes early, and is armed again.
@@ -35,12 +35,18 @@ type Ladder struct {
 type LadderOptions struct {
 	Threshold time.Duration // held within [MinThreshold] and [MaxThreshold]
 	Clock     core.Clock
-	Failed    func(op string, err error) // told what the far timer did not take; may be nil
+	// Serves reports whether the far timer takes a deadline: near the lower
+	// bound of the threshold it may be too close for one. nil: it takes all.
+	Serves func(deadline, now core.Millis) bool
+	Failed func(op string, err error) // told what the far timer did not take; may be nil
 }
 
 // NewLadder makes a ladder of a near timer, as [Timer] is one, and a far one.
 func NewLadder(near, far core.Timer, o LadderOptions) *Ladder {
 	o.Threshold = max(MinThreshold, min(o.Threshold, MaxThreshold))
+	if o.Serves == nil {
+		o.Serves = func(core.Millis, core.Millis) bool { return true }
+	}
 	if o.Failed == nil {
 		o.Failed = func(string, error) {}
 	}
@@ -49,7 +55,8 @@ func NewLadder(near, far core.Timer, o LadderOptions) *Ladder {
 
 // Arm implements [core.Timer]. Its error is the near timer's.
 func (l *Ladder) Arm(ctx context.Context, h core.Hint) error {
-	return l.arm(ctx, h, h.At.Sub(l.o.Clock.Now()) >= l.o.Threshold)
+	now := l.o.Clock.Now()
+	return l.arm(ctx, h, now, h.At.Sub(now) >= l.o.Threshold)
 }
 
 // Rearm arms a hint that has come early. The schedule that may have brought it
@@ -57,11 +64,12 @@ func (l *Ladder) Arm(ctx context.Context, h core.Hint) error {
 // for armed already, though it has fired. One fires no more than [Early] before
 // the deadline, so only what has clearly more time left goes far again.
 func (l *Ladder) Rearm(ctx context.Context, h core.Hint) error {
-	return l.arm(ctx, h, h.At.Sub(l.o.Clock.Now()) > l.o.Threshold+Early)
+	now := l.o.Clock.Now()
+	return l.arm(ctx, h, now, h.At.Sub(now) > l.o.Threshold+Early)
 }
 
-func (l *Ladder) arm(ctx context.Context, h core.Hint, far bool) error {
-	if far {
+func (l *Ladder) arm(ctx context.Context, h core.Hint, now core.Millis, far bool) error {
+	if far && l.o.Serves(h.At, now) {
 		err := l.far.Arm(ctx, h)
 		if err == nil {
 			return nil

@@ -218,3 +218,50 @@ func TestNearDown(t *testing.T) {
 		require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
 	}
 }
+
+// TestLadderServes shows that what is beyond the threshold, but too close for
+// the far timer, goes near as if that was the rule, and is no failure.
+func TestLadderServes(t *testing.T) {
+	t.Parallel()
+	const s, least = time.Second, 61 * time.Second
+	for _, c := range []struct {
+		remaining time.Duration
+		rearm     bool
+		want      int32 // DelaySeconds; -1: it goes far
+	}{
+		{59 * s, false, 58},
+		{60 * s, false, 59},
+		{61*s - time.Millisecond, false, 59},
+		{61 * s, false, -1},
+		{10 * time.Minute, false, -1},
+		{40 * 24 * time.Hour, false, -1},
+		{60 * s, true, 59},
+		{61 * s, true, 60},
+		{10 * time.Minute, true, -1},
+	} {
+		t.Run(fmt.Sprintf("%v/again %v", c.remaining, c.rearm), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				fake := &sqstest.SQS{}
+				near, away := &sent{API: fake}, &far{}
+				l := sqs.NewLadder(sqs.NewTimer(near, fake.Queue("check"), wall), away, sqs.LadderOptions{
+					Clock:  wall,
+					Serves: func(deadline, now core.Millis) bool { return deadline.Sub(now) >= least },
+					Failed: func(op string, err error) { t.Errorf("%s: %v", op, err) },
+				})
+				arm := l.Arm
+				if c.rearm {
+					arm = l.Rearm
+				}
+				require.NoError(t, arm(t.Context(), in(c.remaining)))
+				if c.want < 0 {
+					require.Equal(t, 1, away.armed)
+					require.Empty(t, near.delays)
+					return
+				}
+				require.Zero(t, away.armed)
+				require.Equal(t, []int32{c.want}, near.delays)
+			})
+		})
+	}
+}

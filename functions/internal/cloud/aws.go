@@ -1,8 +1,6 @@
 package cloud
 
 import (
-	"context"
-
 	"sluice/core"
 	"sluice/infra/dynamo"
 	"sluice/infra/scheduler"
@@ -28,29 +26,18 @@ const maxLoggedKey = 256
 
 // ladder is the timer: near deadlines on the check queue, far ones as schedules.
 func (f *function) ladder() *sqs.Ladder {
-	near := sqs.NewTimer(f.clients.sqs(), f.env.CheckQueueURL, f.clock)
-	far := scheduler.New(f.clients.scheduler(), scheduler.Options{
-		Group: f.env.ScheduleGroup, QueueARN: f.env.CheckQueueARN, RoleARN: f.env.ScheduleRoleARN, Clock: f.clock,
-	})
-	return sqs.NewLadder(near, served{far, near, f.clock}, sqs.LadderOptions{
-		Threshold: f.env.Threshold, Clock: f.clock, Failed: f.observer.Failed,
-	})
+	return f.ladderOf(
+		sqs.NewTimer(f.clients.sqs(), f.env.CheckQueueURL, f.clock),
+		scheduler.New(f.clients.scheduler(), scheduler.Options{
+			Group: f.env.ScheduleGroup, QueueARN: f.env.CheckQueueARN, RoleARN: f.env.ScheduleRoleARN, Clock: f.clock,
+		}),
+	)
 }
 
-// served is a far timer that leaves to the near one what no schedule serves:
-// a schedule wants a second or two more than the least threshold has.
-type served struct {
-	far   *scheduler.Timer
-	near  core.Timer
-	clock core.Clock
-}
-
-// Arm arms a hint.
-func (s served) Arm(ctx context.Context, h core.Hint) error {
-	if !scheduler.Serves(h.At, s.clock.Now()) {
-		return s.near.Arm(ctx, h)
-	}
-	return s.far.Arm(ctx, h)
+func (f *function) ladderOf(near *sqs.Timer, far *scheduler.Timer) *sqs.Ladder {
+	return sqs.NewLadder(near, far, sqs.LadderOptions{
+		Threshold: f.env.Threshold, Clock: f.clock, Serves: scheduler.Serves, Failed: f.observer.Failed,
+	})
 }
 
 // queue is the deliver queue.

@@ -16,6 +16,8 @@ import (
 	"sluice/core"
 	"sluice/infra/dynamo"
 	far "sluice/infra/scheduler"
+	"sluice/infra/sqs"
+	"sluice/infra/sqs/sqstest"
 )
 
 // counted is EventBridge Scheduler, of which only the calls are counted.
@@ -26,27 +28,33 @@ func (c *counted) CreateSchedule(context.Context, *scheduler.CreateScheduleInput
 	return &scheduler.CreateScheduleOutput{}, nil
 }
 
-// What is a minute away, but no schedule serves, goes near without a failure.
-func TestFarTimer(t *testing.T) { //nolint:paralleltest // a bubble
+// A deadline goes to Scheduler as soon as that serves it, and until then to
+// SQS, without a failure.
+func TestLadder(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {
 		var schedules counted
-		near := new(hints)
-		timer := served{far.New(&schedules, far.Options{Clock: clock}), near, clock}
+		var messages sqstest.SQS
+		out := new(output)
+		f := newFunction(Env{Threshold: sqs.MinThreshold}, clock, out)
+		ladder := f.ladderOf(sqs.NewTimer(&messages, messages.Queue("checks"), clock), far.New(&schedules, far.Options{Clock: clock}))
 		for _, tt := range []struct {
 			away time.Duration
 			far  int
 			near int
 		}{
-			{60 * time.Second, 0, 1},
-			{60999 * time.Millisecond, 0, 2},
-			{61 * time.Second, 1, 2},
-			{40 * 24 * time.Hour, 2, 2},
+			{59 * time.Second, 0, 1},
+			{60 * time.Second, 0, 2},
+			{60999 * time.Millisecond, 0, 3},
+			{61 * time.Second, 1, 3},
+			{10 * time.Minute, 2, 3},
+			{40 * 24 * time.Hour, 3, 3},
 		} {
 			h := core.Hint{Ref: core.Ref{Buffer: "b"}, Life: "L", At: clock.Now().Add(tt.away)}
-			require.NoError(t, timer.Arm(t.Context(), h))
+			require.NoError(t, ladder.Arm(t.Context(), h))
 			require.Equal(t, tt.far, int(schedules), tt.away)
-			require.Len(t, near.all(), tt.near, tt.away)
+			require.Equal(t, tt.near, messages.Calls("SendMessage"), tt.away)
 		}
+		require.Empty(t, out.String(), "nothing has failed")
 	})
 }
 

@@ -55,7 +55,8 @@ func newTimers(t *testing.T, fire func(context.Context, core.Hint)) *timers {
 	far := scheduler.New(w.schedules, scheduler.Options{
 		Group: "default", QueueARN: timersARN, RoleARN: "arn:aws:iam::123456789012:role/schedules", Clock: clock,
 	})
-	w.ladder = sqs.NewLadder(sqs.NewTimer(w.messages, w.queue, clock), far, sqs.LadderOptions{Threshold: time.Minute, Clock: clock})
+	f := newFunction(Env{Threshold: sqs.MinThreshold}, clock, new(output))
+	w.ladder = f.ladderOf(sqs.NewTimer(w.messages, w.queue, clock), far)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.polling.Go(func() { w.poll(ctx, sqs.NewArrivals(w.ladder, clock), fire) })
