@@ -40,7 +40,7 @@ func (f *function) deliver(o *outside, find func(string) core.Sender) QueueHandl
 	ports.Sender, ports.DeadLetters = boundedSenders(find, settling), o.letters
 	d := deliveries{
 		catalog: f.catalog, deliverer: core.NewDeliverer(f.catalog, ports), queue: o.queue,
-		slots: make(map[string]chan struct{}),
+		slots: make(map[string]chan struct{}), failed: f.observer.Failed,
 	}
 	for _, dest := range f.settings.config.Destinations {
 		d.slots[dest.Name] = make(chan struct{}, dest.Concurrency)
@@ -65,10 +65,14 @@ type deliveries struct {
 	deliverer *core.Deliverer
 	queue     core.Queue
 	slots     map[string]chan struct{} // by destination: the sends that may be under way
+	failed    func(op string, err error)
 }
 
 // work sends a group's batches for as long as there are more and the
-// invocation has time for another; what it does not get to it hands back.
+// invocation has time for another; what it does not get to it hands back. Its
+// error is that of handing back: a delivery that fails has armed a check in its
+// place, or left that to the sweep, so that its message is not wanted again.
+// There would be two chains for the group, for ever.
 func (d *deliveries) work(ctx context.Context, del core.Delivery) error {
 	sub := d.catalog.Buffer(del.Ref.Buffer)
 	if sub == nil {
@@ -81,8 +85,11 @@ func (d *deliveries) work(ctx context.Context, del core.Delivery) error {
 		switch {
 		case late:
 			return d.queue.Hand(ctx, core.Delivery{Ref: del.Ref, Destination: sub.Destination.Name})
-		case err != nil || !more:
-			return err
+		case err != nil:
+			d.failed("deliver", err)
+			return nil
+		case !more:
+			return nil
 		}
 		del.Seen = nil // it has changed since
 	}
