@@ -44,7 +44,7 @@ func (f *function) control(o *outside, find func(string) core.Sender) (HTTPHandl
 	ports.Sender = boundedSenders(find, replaySettling)
 	h, err := api.New(api.Backend{
 		Catalog:     f.catalog,
-		Ready:       ready(o.store),
+		Ready:       ready(o.store, f.clock),
 		Store:       o.store,
 		Replayer:    replayer{core.NewReplayer(f.catalog, ports, o.letters)},
 		DeadLetters: o.letters,

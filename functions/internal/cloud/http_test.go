@@ -71,6 +71,46 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, call(t, h, http.MethodGet, "/readyz", "", "").StatusCode)
 }
 
+// asked is a store that counts how often it is asked for a group.
+type asked struct {
+	core.Store
+
+	times int
+	err   error
+}
+
+func (a *asked) Group(context.Context, core.Ref) (core.Group, error) {
+	a.times++
+	return core.Group{}, a.err
+}
+
+// Each look at the store is paid for, and anybody may have it made: so its
+// answer, good or bad, holds for a moment.
+func TestReadinessIsKept(t *testing.T) {
+	t.Parallel()
+	now := core.Millis(1_700_000_000_000)
+	store := new(asked)
+	ask := ready(store, core.ClockFunc(func() core.Millis { return now }))
+	down := core.Errorf(core.Unavailable, "the table does not answer")
+	for _, step := range []struct {
+		later time.Duration
+		err   error // what the store answers, from then on
+		want  error
+		times int
+	}{
+		{0, nil, nil, 1},
+		{999 * time.Millisecond, down, nil, 1},
+		{time.Millisecond, down, down, 2},
+		{500 * time.Millisecond, nil, down, 2},
+		{500 * time.Millisecond, nil, nil, 3},
+		{-time.Hour, down, down, 4}, // a clock that was set back keeps nothing
+	} {
+		now, store.err = now.Add(step.later), step.err
+		require.Equal(t, step.want, ask())
+		require.Equal(t, step.times, store.times)
+	}
+}
+
 func TestControl(t *testing.T) {
 	t.Parallel()
 	r := setUp(t, yaml)
