@@ -117,6 +117,12 @@ func (f *function) flush() {
 
 // invocations makes a handler one that can be started: what an invocation
 // measures is written at its end, whatever that is, and what fails is logged.
+//
+// An error, or a panic, is logged and goes on to the runtime, which prints it
+// once more. That is the one exception to "logged or returned": Lambda has to
+// be told, or it would take the invocation for good; and the runtime's line,
+// which nothing but muting all its lines would keep out, has no level to find it
+// by, no code, and not the id of the invocation.
 func invocations[In, Out any](f *function, handle func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		if l, ok := lambdacontext.FromContext(ctx); ok {
