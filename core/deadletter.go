@@ -24,6 +24,17 @@ type DeadLetter struct {
 	Receipt string // an adapter's own handle on a taken letter; never shown
 }
 
+// Size is how many bytes a letter has: of its strings, and its item's.
+func (l *DeadLetter) Size() int64 {
+	n := len(l.ID) + len(l.Batch) + len(l.Buffer) + len(l.Group) + len(l.Destination) + len(l.Reason) + len(l.Answer) + len(l.LastError)
+	e := &l.Item.Event
+	n += len(e.ID) + len(e.Source) + len(e.ContentType) + len(e.Body)
+	for _, h := range e.Headers {
+		n += len(h.Name) + len(h.Value)
+	}
+	return int64(n)
+}
+
 // The reasons for which an item becomes a dead letter.
 const (
 	DeadPermanent = "permanent" // the destination refused it for good
@@ -34,6 +45,11 @@ const (
 type DeadLetterFilter struct {
 	Buffer string
 	IDs    []string
+
+	// MaxBytes bounds one call of List, which alone heeds it: the letters that
+	// it returns are of so many bytes, by their Size, unless it is one letter
+	// that is larger. 0: no limit.
+	MaxBytes int64
 }
 
 // DeadLetterSink takes dead letters durably. Putting one again, by ID,
@@ -44,11 +60,14 @@ type DeadLetterSink interface {
 
 // DeadLetterQueue is where dead letters wait to be looked at and replayed.
 type DeadLetterQueue interface {
-	// List peeks at letters, oldest first, at most limit from the place that
-	// an earlier call returned as next ("": the first). next is "" at the end.
+	// List peeks at letters, oldest first, at most limit and f.MaxBytes, from
+	// the place that an earlier call returned as next ("": the first). next is
+	// "" at the end. A call may cost as much as a look at all letters, so ask for
+	// a whole page at once.
 	List(ctx context.Context, f DeadLetterFilter, from string, limit int) (letters []DeadLetter, next string, err error)
 
-	// Count is how many letters there are.
+	// Count is how many letters there are; where to count is to look at each,
+	// it is those that could be looked at in the time there was.
 	Count(ctx context.Context, f DeadLetterFilter) (int, error)
 
 	// Take leases the oldest letters that are not taken, at most limit: until

@@ -1,6 +1,7 @@
 package deadlettertest
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -13,6 +14,7 @@ var listTests = []test{
 	{"list and count pick by buffer and id, oldest first", listFilters},
 	{"list goes on after a letter that is gone", listAfterGone},
 	{"list changes nothing", listPeeks},
+	{"list ends a page before it has too many bytes", listBounded},
 }
 
 // mixed puts letters of two buffers in turn.
@@ -63,4 +65,54 @@ func listPeeks(t *testing.T, p *probe) {
 	p.holds(everything, []string{"a/1", "a/2", "a/3"}, "once")
 	p.holds(everything, []string{"a/1", "a/2", "a/3"}, "again")
 	p.takes([]string{"a/1", "a/2", "a/3"}, everything, 10, "what was listed is free")
+}
+
+func listBounded(t *testing.T, p *probe) {
+	put := letters("a", 1, 12)
+	for i, kib := range []int{5, 0, 0, 30, 0, 9, 9, 1, 12, 12, 3, 1} {
+		put[i].Item.Body = bytes.Repeat([]byte("x"), kib<<10)
+	}
+	for _, l := range []int{11, 3, 5, 0, 8, 9, 2, 6, 1, 4, 10, 7} { // a queue without order has them in this
+		p.put(put[l])
+	}
+	listed := p.list(everything, 100)
+	require.Len(t, listed, len(put))
+	for _, f := range []core.DeadLetterFilter{{MaxBytes: 1}, {MaxBytes: 10 << 10}, {MaxBytes: 20 << 10}, {MaxBytes: 1 << 20}} {
+		for _, limit := range []int{1, 4, 100} {
+			all := p.bounded(f, limit)
+			require.Equal(t, ids(listed), ids(all), "%d bytes, %d letters at a time", f.MaxBytes, limit)
+		}
+	}
+	require.Len(t, p.take(core.DeadLetterFilter{MaxBytes: 1}, 3), 3, "what is taken is bounded by number alone")
+}
+
+// bounded reads all that a filter picks, and checks the bytes of each page: no
+// more than there may be, and no less than the next letter leaves room for.
+func (p *probe) bounded(f core.DeadLetterFilter, limit int) []core.DeadLetter {
+	p.t.Helper()
+	const around = 100 // bytes that a store may have around a letter
+	var all []core.DeadLetter
+	var last int64 // bytes of the page before, unless it had all the letters it may
+	for from := ""; ; {
+		page, next, err := p.l.List(context.Background(), f, from, limit)
+		require.NoError(p.t, err, "list")
+		require.NotEmpty(p.t, page)
+		require.LessOrEqual(p.t, len(page), limit)
+		var size int64
+		for i := range page {
+			size += page[i].Size()
+		}
+		require.True(p.t, size <= f.MaxBytes || len(page) == 1, "a page of %d letters has %d bytes, of %d", len(page), size, f.MaxBytes)
+		if last > 0 {
+			require.Greater(p.t, last+page[0].Size()+around, f.MaxBytes, "a page ended early")
+		}
+		all = append(all, page...)
+		if next == "" {
+			return all
+		}
+		from, last = next, size+around*int64(len(page))
+		if len(page) == limit {
+			last = 0
+		}
+	}
 }

@@ -139,9 +139,10 @@ func (d *DeadLetters) List(ctx context.Context, f core.DeadLetterFilter, from st
 		}
 	}
 	var found []*letter
-	next := ""
+	next, size := "", int64(0)
 	err := d.each(ctx, f, after, func(l *letter) bool {
-		if n := len(found); limit > 0 && n == limit {
+		size += int64(l.place.len) // more than its Size
+		if n := len(found); limit > 0 && n == limit || f.MaxBytes > 0 && n > 0 && size > f.MaxBytes {
 			next = strconv.FormatUint(found[n-1].number, 10)
 			return false
 		}

@@ -67,11 +67,13 @@ func (d *DeadLetters) List(_ context.Context, f core.DeadLetterFilter, from stri
 	defer d.mu.Unlock()
 	var page []core.DeadLetter
 	var last uint64
+	var size int64
 	for _, l := range d.letters {
 		if l.place <= after || !picks(f, l) {
 			continue
 		}
-		if len(page) == limit {
+		size += l.Size()
+		if n := len(page); n == limit || f.MaxBytes > 0 && n > 0 && size > f.MaxBytes {
 			return page, strconv.FormatUint(last, 10), nil
 		}
 		page = append(page, l.copy())

@@ -396,6 +396,35 @@ func TestFirstOfDoubles(t *testing.T) {
 				}
 				require.Equal(t, want, all, "seed %d, %d at a time", seed, limit)
 			}
+			page, next, err := d.List(context.Background(), core.DeadLetterFilter{MaxBytes: 3 * want[0].Size()}, "", 10)
+			require.NoError(t, err)
+			require.Equal(t, want, page, "seed %d: each counts once against the bytes", seed)
+			require.Empty(t, next)
+		})
+	}
+}
+
+// TestFirstOfDoublesGoesBack has a letter's first message come after a later one
+// that is older by its own time: what it had pushed out of the page is on the next.
+func TestFirstOfDoublesGoesBack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDead()
+			d.fake.Disorder = rand.New(rand.NewPCG(seed, seed))
+			want := []core.DeadLetter{letter(5, 10), letter(10, 10)}
+			require.NoError(t, d.Put(context.Background(), want))
+			<-time.After(time.Second)
+			again := want[1]
+			again.LastErrorAt = 1
+			require.NoError(t, d.Put(context.Background(), []core.DeadLetter{again}))
+			var all []core.DeadLetter
+			for from, more := "", true; more; more = from != "" {
+				page, next, err := d.List(context.Background(), everything, from, 1)
+				require.NoError(t, err)
+				all, from = append(all, page...), next
+			}
+			require.Equal(t, want, all, "seed %d", seed)
 		})
 	}
 }

@@ -36,11 +36,14 @@ type look struct {
 	filter core.DeadLetterFilter
 	after  *place // keeps only what is behind this place; nil: all
 	limit  int    // keeps so many
+	budget int64  // and of so many bytes, unless it is one; 0: no limit
 	enough int    // ends when so many were seen; 0: at the end of the queue
 
 	seen   map[string]*sighting // by id
 	oldest []*sighting          // in order
-	more   bool                 // there are letters behind the oldest
+	bytes  int64                // of these
+	edge   *place               // of the first letter behind them that was not kept; nil: all were
+	more   bool                 // there may be letters behind the oldest
 	others []string             // handles of what the filter does not pick
 	looked int
 }
@@ -52,7 +55,7 @@ func (d *DeadLetters) look(f core.DeadLetterFilter) *look {
 // List implements [core.DeadLetterQueue]. A from that List never returned is Invalid.
 func (d *DeadLetters) List(ctx context.Context, f core.DeadLetterFilter, from string, limit int) ([]core.DeadLetter, string, error) {
 	s := d.look(f)
-	s.limit = limit
+	s.limit, s.budget = limit, f.MaxBytes
 	if from != "" {
 		var err error
 		if s.after, err = parsePlace(from); err != nil {
@@ -68,10 +71,23 @@ func (d *DeadLetters) List(ctx context.Context, f core.DeadLetterFilter, from st
 	for _, o := range s.oldest {
 		page = append(page, *o.letter)
 	}
-	if !s.more || len(s.oldest) == 0 {
-		return page, "", nil
+	return page, s.next(), nil
+}
+
+// next is where the page behind the oldest begins; "": there is none.
+func (s *look) next() string {
+	switch n := len(s.oldest); {
+	case !s.more:
+		return ""
+	case n > 0:
+		return s.oldest[n-1].String()
+	case s.edge != nil: // all that was before it has gone behind it
+		before := *s.edge
+		before.ID = ""
+		return before.String()
+	default:
+		return ""
 	}
-	return page, s.oldest[len(s.oldest)-1].String(), nil
 }
 
 // Take implements [core.DeadLetterQueue]. A lease is at most 12 hours, in whole
@@ -153,7 +169,10 @@ func (s *look) see(m *types.Message) {
 		o.handles = append(o.handles, handle)
 		return
 	default: // the first that was put of this id
-		s.oldest = slices.DeleteFunc(s.oldest, func(x *sighting) bool { return x == o })
+		if at := slices.Index(s.oldest, o); at >= 0 {
+			s.bytes -= o.letter.Size()
+			s.oldest = slices.Delete(s.oldest, at, at+1)
+		}
 	}
 	o.place, o.sent, o.handles, o.letter = placeOf(&l), sent, append(o.handles, handle), nil
 	s.keep(o, &l)
@@ -161,19 +180,21 @@ func (s *look) see(m *types.Message) {
 
 // keep puts a sighting among the oldest if that is its place.
 func (s *look) keep(o *sighting, l *core.DeadLetter) {
-	if s.after != nil && o.compare(*s.after) <= 0 {
+	switch {
+	case s.after != nil && o.compare(*s.after) <= 0:
+		return
+	case s.edge != nil && o.compare(*s.edge) > 0:
 		return
 	}
 	at, _ := slices.BinarySearchFunc(s.oldest, o, func(a, b *sighting) int { return a.compare(b.place) })
-	if at < s.limit {
-		o.letter = l
-		s.oldest = slices.Insert(s.oldest, at, o)
-	} else {
-		s.more = true
-	}
-	if len(s.oldest) > s.limit {
-		s.oldest[s.limit].letter = nil
-		s.oldest, s.more = s.oldest[:s.limit], true
+	o.letter = l
+	s.oldest = slices.Insert(s.oldest, at, o)
+	s.bytes += l.Size()
+	for n := len(s.oldest); n > s.limit || n > 1 && s.budget > 0 && s.bytes > s.budget; n-- {
+		last := s.oldest[n-1]
+		s.bytes -= last.letter.Size()
+		last.letter = nil
+		s.oldest, s.edge, s.more = s.oldest[:n-1], new(last.place), true
 	}
 }
 

@@ -47,7 +47,6 @@ type Store interface {
 // DeadLetters is what the API reads of a [core.DeadLetterQueue].
 type DeadLetters interface {
 	List(ctx context.Context, f core.DeadLetterFilter, from string, limit int) ([]core.DeadLetter, string, error)
-	Count(ctx context.Context, f core.DeadLetterFilter) (int, error)
 }
 
 // Options are the handler's other parts.
@@ -63,8 +62,8 @@ type Options struct {
 	// MaxBodyBytes bounds the memory of all bodies that are being taken in at
 	// a time; 0: 128 MiB. Each may need three times as much again on its way.
 	MaxBodyBytes int64
-	// MaxListBytes is the payload at which a list of dead letters ends early, to
-	// within one letter of 350 KiB; 0: 4 MiB, to within a few letters.
+	// MaxListBytes is how many bytes of dead letters, by their Size, a list has
+	// at most, unless it is of one that is larger; 0: 4 MiB.
 	MaxListBytes int64
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -47,14 +46,8 @@ type ItemState struct {
 	BodyBase64  *string           `json:"bodyBase64,omitempty"`
 }
 
-const (
-	// peek is how many letters are asked for at a time, and peekBytes how much
-	// payload a list may have before it ends early: letters may be large.
-	peek      = 16
-	peekBytes = 4 << 20
-	// largeLetter is what a letter has at most where answers are bounded.
-	largeLetter = 350 << 10
-)
+// listBytes is how many bytes of letters a list has by default.
+const listBytes = 4 << 20
 
 // deadLetters lists dead letters, oldest first.
 func (h *handler) deadLetters(w http.ResponseWriter, r *http.Request, _ string) error {
@@ -69,47 +62,25 @@ func (h *handler) deadLetters(w http.ResponseWriter, r *http.Request, _ string) 
 	if q.Has("buffer") && q.Get("buffer") == "" {
 		return core.Errorf(core.Invalid, "buffer is empty; leave it out to list the dead letters of all buffers")
 	}
-	filter := core.DeadLetterFilter{Buffer: q.Get("buffer")}
-	if err := h.knownToLetters(r.Context(), filter.Buffer); err != nil {
+	filter := core.DeadLetterFilter{Buffer: q.Get("buffer"), MaxBytes: cmp.Or(h.MaxListBytes, listBytes)}
+	letters, next, err := h.DeadLetters.List(r.Context(), filter, q.Get("after"), limit)
+	if err != nil {
 		return err
 	}
-	list := DeadLetterList{DeadLetters: []DeadLetterState{}, Next: q.Get("after")}
-	var size int64
-	for len(list.DeadLetters) < limit && size < cmp.Or(h.MaxListBytes, peekBytes) {
-		letters, next, err := h.DeadLetters.List(r.Context(), filter, list.Next, min(h.peek(size), limit-len(list.DeadLetters)))
-		if err != nil {
-			return err
-		}
-		for i := range letters {
-			size += letters[i].Item.Size()
-			list.DeadLetters = append(list.DeadLetters, letterState(&letters[i]))
-		}
-		if list.Next = next; next == "" {
-			break
-		}
+	if len(letters) == 0 && next == "" && q.Get("after") == "" && !h.configured(filter.Buffer) {
+		return noBuffer() // it is misspelled
+	}
+	list := DeadLetterList{DeadLetters: make([]DeadLetterState, len(letters)), Next: next}
+	for i := range letters {
+		list.DeadLetters[i] = letterState(&letters[i])
 	}
 	return reply(w, list)
 }
 
-// peek is how many letters to ask for once there are so many bytes of them.
-func (h *handler) peek(size int64) int {
-	if h.MaxListBytes == 0 {
-		return peek
-	}
-	return int(max(1, min(peek, (h.MaxListBytes-size)/largeLetter)))
-}
-
-// knownToLetters refuses the name of a buffer that neither is configured nor
-// has dead letters: it is misspelled.
-func (h *handler) knownToLetters(ctx context.Context, buffer string) error {
-	if buffer == "" || h.Catalog.Buffer(buffer) != nil {
-		return nil
-	}
-	n, err := h.DeadLetters.Count(ctx, core.DeadLetterFilter{Buffer: buffer})
-	if err == nil && n == 0 {
-		err = noBuffer()
-	}
-	return err
+// configured reports whether a filter's buffer is one of the configuration's,
+// or left out.
+func (h *handler) configured(buffer string) bool {
+	return buffer == "" || h.Catalog.Buffer(buffer) != nil
 }
 
 func letterState(l *core.DeadLetter) DeadLetterState {

@@ -33,6 +33,7 @@ type house struct {
 	store    *memory.Store
 	attempts api.LastAttempts
 	replayed []core.ReplayRequest
+	report   core.ReplayReport // of each replay
 	ready    error
 	log      bytes.Buffer
 }
@@ -79,7 +80,7 @@ func resolve(s core.Secret) (string, error) {
 
 func setup(t testing.TB, change ...func(*core.Config)) *house {
 	t.Helper()
-	h := &house{t: t, store: memory.New()}
+	h := &house{t: t, store: memory.New(), report: core.ReplayReport{Replayed: 3, Failed: 1, Left: 2}}
 	h.build(config(change...), api.Options{})
 	return h
 }
@@ -128,7 +129,7 @@ func (hints) Hand(context.Context, core.Delivery) error { return nil }
 // Replay notes what it is asked for.
 func (h *house) Replay(_ context.Context, q core.ReplayRequest) (core.ReplayReport, error) {
 	h.replayed = append(h.replayed, q)
-	return core.ReplayReport{Replayed: 3, Failed: 1, Left: 2}, nil
+	return h.report, nil
 }
 
 // request is a request from this machine. header is name, value, name, value, ...
