@@ -39,7 +39,8 @@ type DeadLetters struct {
 type DeadLetterOptions struct {
 	Clock core.Clock
 	// Failed is told of messages that are no dead letters, and of those that
-	// could not be made visible again at once; may be nil.
+	// could not be made visible again at once; may be nil. The op is one of a
+	// few, so that it can be counted by.
 	Failed func(op string, err error)
 	// ShortPolls ends a look at the queue at the first empty answer instead of
 	// waiting a second for more. SQS may answer so while there are messages;

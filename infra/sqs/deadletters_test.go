@@ -244,9 +244,9 @@ func TestPoison(t *testing.T) {
 	require.Equal(t, []string{"b/1", "b/2"}, ids(listed))
 	require.Len(t, d.reported, 3)
 	require.ElementsMatch(t, []string{
-		"read dead letter message-1: no dead letter: not a JSON object with a version",
-		"read dead letter message-2: a dead letter of version 2; this one reads version 1",
-		"read dead letter message-3: a dead letter without id",
+		"read a dead letter: message message-1: no dead letter: not a JSON object with a version",
+		"read a dead letter: message message-2: a dead letter of version 2; this one reads version 1",
+		"read a dead letter: message message-3: a dead letter without id",
 	}, cutAll(d.reported))
 
 	n, err := d.Count(context.Background(), everything)

@@ -153,7 +153,7 @@ func (s *look) see(m *types.Message) {
 	handle := value(m.ReceiptHandle)
 	l, err := message.DecodeLetter([]byte(value(m.Body)))
 	if err != nil {
-		s.d.o.Failed("read dead letter "+value(m.MessageId), err)
+		s.d.o.Failed("read a dead letter", core.Wrap(core.CodeOf(err), err, "message %s", value(m.MessageId)))
 	}
 	if err != nil || !picks(s.filter, &l) {
 		s.others = append(s.others, handle)
