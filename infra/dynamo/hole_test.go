@@ -80,6 +80,26 @@ func TestFencedInTheMiddle(t *testing.T) {
 	}
 }
 
+// TestFencedAndFull fences a writer whose group has no room for new numbers:
+// what it has put already is kept, so it is not refused as a whole.
+func TestFencedAndFull(t *testing.T) {
+	r, ref, p := setup(t), keyed("k"), policy(capped(2))
+	fence := r.fencing(ref, 2)
+	r.faults.Set(func(ctx context.Context, c awstest.Call) awstest.Fault {
+		if c.Op == "PutItem" && c.Nth == 2 {
+			return fence(ctx, c)
+		}
+		return awstest.None
+	})
+	ps := parts(ref, p, "x")
+	ps[0].Events = []core.Event{big("x1", 300_000), big("x2", 300_000)}
+	_, err := r.Append(r.ctx, r.clock.Now(), ps)
+	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
+	require.Positive(t, core.RetryAfterOf(err))
+	r.faults.Set(nil)
+	require.Equal(t, []string{"x1"}, r.drain(ref, p))
+}
+
 // TestYoungHole shows that what a writer may still fill ends a page, soon.
 func TestYoungHole(t *testing.T) {
 	for _, c := range []struct {
@@ -154,6 +174,7 @@ func TestHoles(t *testing.T) {
 		{"of 1,500 numbers", []int{2, -1500, 2}, 0},
 		{"alone", []int{-5}, 0},
 		{"a segment over two edges", []int{200, 700, -2, 1}, 300},
+		{"10,000 items", []int{1000, 1000, 1000, 1000, 999, -1, 1000, 1000, 1000, 1000, 1000, 1000}, 10_000},
 		{"a segment of 1,000", []int{1000, -1, 1000}, 999},
 	} {
 		t.Run(c.name, func(t *testing.T) {

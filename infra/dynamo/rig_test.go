@@ -141,10 +141,10 @@ func (r *rig) group(ref core.Ref) core.Group {
 }
 
 // pending reads one page of pending items.
-func (r *rig) pending(ref core.Ref, max int) (core.Page, core.Group) {
+func (r *rig) pending(ref core.Ref, limit int) (core.Page, core.Group) {
 	r.t.Helper()
 	g := r.group(ref)
-	page, err := r.Items(r.ctx, ref, &g, core.Span{From: g.Head + 1, To: g.Tail, MaxItems: max})
+	page, err := r.Items(r.ctx, ref, &g, core.Span{From: g.Head + 1, To: g.Tail, MaxItems: limit})
 	require.NoError(r.t, err)
 	require.Len(r.t, page.Offsets, len(page.Items))
 	return page, g

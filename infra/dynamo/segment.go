@@ -3,6 +3,7 @@ package dynamo
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -70,9 +71,19 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 		again := core.Part{Ref: w.Ref, Life: w.Life, Events: rest, Policy: w.Policy}
 		w.Part, w.bytes, w.unsure = &again, payload(rest), true
 		if err := s.number(ctx, w); err != nil {
-			return err
+			return partly(err)
 		}
 	}
+}
+
+// partly is what kept a request from being stored as a whole, when some of it
+// may be: a group that is full by now is no refusal of all of it.
+func partly(err error) error {
+	if core.CodeOf(err) != core.Full {
+		return err
+	}
+	return &core.Error{Code: core.Unavailable, RetryAfter: time.Second, Err: err,
+		Detail: "cannot store an event: its place was given away, and its group is full; try again in a moment"}
 }
 
 // writeAll puts events, segment by segment, and returns how many it has put
