@@ -22,18 +22,25 @@ func entryID(n int) *string {
 	return &id
 }
 
-// inBatches sends entries 0 to n-1, ten at a time.
+// inBatches sends entries 0 to n-1, ten at a time, side by side.
 func inBatches(op string, n int, send chunk) error {
+	f := newFlight()
 	for from := 0; from < n; from += maxEntries {
-		numbers := make([]int, 0, maxEntries)
-		for i := from; i < min(n, from+maxEntries); i++ {
-			numbers = append(numbers, i)
-		}
-		if err := inRounds(op, numbers, send); err != nil {
-			return err
+		numbers := span(from, min(n, from+maxEntries))
+		if !f.add(func() error { return inRounds(op, numbers, send) }) {
+			break
 		}
 	}
-	return nil
+	return f.end()
+}
+
+// span are the numbers from one to before another.
+func span(from, to int) []int {
+	numbers := make([]int, to-from)
+	for i := range numbers {
+		numbers[i] = from + i
+	}
+	return numbers
 }
 
 // inRounds sends a batch, and what has failed of it again.

@@ -61,19 +61,19 @@ func NewDeadLetters(client API, queueURL string, o DeadLetterOptions) *DeadLette
 	return &DeadLetters{client: client, queue: queueURL, o: o}
 }
 
-// Put implements [core.DeadLetterSink]. After an error some of the letters may
-// have been put. TooLarge: one is over [message.MaxLetter].
+// Put implements [core.DeadLetterSink]. It holds at most 17 MiB of messages at
+// a time. After an error some of the letters may have been put, whichever.
+// TooLarge: one is over [message.MaxLetter].
 func (d *DeadLetters) Put(ctx context.Context, letters []core.DeadLetter) error {
-	const op = "put dead letters"
+	f := newFlight()
 	var bodies []string
 	size := 0
-	flush := func() error {
-		if len(bodies) == 0 {
-			return nil
-		}
-		err := inBatches(op, len(bodies), d.send(ctx, bodies))
-		bodies, size = bodies[:0], 0
-		return err
+	flush := func() bool {
+		batch := bodies
+		bodies, size = nil, 0
+		return len(batch) == 0 || f.add(func() error {
+			return inRounds("put dead letters", span(0, len(batch)), d.send(ctx, batch))
+		})
 	}
 	put := make(map[string]bool, len(letters))
 	for i := range letters {
@@ -83,16 +83,16 @@ func (d *DeadLetters) Put(ctx context.Context, letters []core.DeadLetter) error 
 		put[letters[i].ID] = true
 		body, err := message.EncodeLetter(&letters[i])
 		if err != nil {
-			return err
+			f.fail(err)
+			return f.end()
 		}
-		if len(bodies) == maxEntries || size+len(body) > maxBatchBytes {
-			if err := flush(); err != nil {
-				return err
-			}
+		if full := len(bodies) == maxEntries || size+len(body) > maxBatchBytes; full && !flush() {
+			return f.end()
 		}
 		bodies, size = append(bodies, body), size+len(body)
 	}
-	return flush()
+	flush()
+	return f.end()
 }
 
 func (d *DeadLetters) send(ctx context.Context, bodies []string) chunk {
