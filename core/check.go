@@ -21,7 +21,7 @@ func NewChecker(c *Catalog, p Ports) *Checker { return &Checker{catalog: c, port
 func (c *Checker) Check(ctx context.Context, h Hint) error {
 	err := c.check(ctx, h)
 	if err != nil { // the hint is used up: this one is in its place
-		c.ports.arm(ctx, Hint{Ref: h.Ref, Life: h.Life, At: max(h.At, c.ports.Clock.Now().Add(unreadable))})
+		c.ports.arm(context.WithoutCancel(ctx), Hint{Ref: h.Ref, Life: h.Life, At: max(h.At, c.ports.Clock.Now().Add(unreadable))})
 	}
 	return err
 }
@@ -68,6 +68,7 @@ func (p *Ports) rearm(ctx context.Context, sub *Subscription, ref Ref, was *Grou
 	if err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // the record says so now
 	if now := p.Clock.Now(); g.CheckAt > now && g.Wanted(&sub.Policy, now) {
 		p.hand(ctx, sub.delivery(ref, &g)) // an append that the transition did not see has filled it
 	}

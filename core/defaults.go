@@ -76,7 +76,7 @@ var (
 	BatchesRange       = Range{UnitCount, 1, 1, MaxClaims} // batches of one group in flight
 	SizeRange          = Range{UnitCount, 0, 0, 1_000_000_000}
 	ShardsRange        = Range{UnitCount, 1, 1, 64}
-	RetentionRange     = durations(7*24*time.Hour, time.Hour, 365*24*time.Hour)
+	RetentionRange     = durations(7*24*time.Hour, 3*time.Hour, 365*24*time.Hour)
 )
 
 func durations(def, lo, hi time.Duration) Range {

@@ -20,6 +20,10 @@ type Deliverer struct {
 // NewDeliverer makes a deliverer.
 func NewDeliverer(c *Catalog, p Ports) *Deliverer { return &Deliverer{catalog: c, ports: p} }
 
+// restTime bounds what a deliverer does for others between its claim and its
+// send: the lease has begun, and leaseMargin is to settle in.
+const restTime = 5 * time.Second
+
 // unreadable is how long a group waits that could not be read or claimed.
 const unreadable = time.Second
 
@@ -31,6 +35,7 @@ type shipment struct {
 	claim    Claim
 	items    []Item
 	deadline Millis // since when it could have been sent
+	was      Millis // CheckAt before the group was claimed
 }
 
 // Deliver sends the group's next batch, if one is due, and reports whether
@@ -46,6 +51,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 	if err != nil || s == nil {
 		return false, err
 	}
+	d.rest(store, s, s.was)
 	r, outcome := d.send(ctx, s)
 	return d.conclude(store, s, &r, outcome)
 }
@@ -57,18 +63,15 @@ func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) 
 	for range races {
 		g, err := d.look(ctx, sub, del.Ref, seen)
 		if err != nil {
-			if del.Seen != nil {
-				d.later(ctx, del.Ref, del.Seen.Life)
-			}
 			return nil, err
 		}
 		seen = nil
-		s, err := d.next(ctx, sub, del.Ref, &g)
+		s, err := d.next(ctx, sub, del, &g)
 		switch {
 		case err == nil:
 			return s, nil
 		case CodeOf(err) != Conflict:
-			d.later(ctx, del.Ref, g.Life)
+			d.later(ctx, del.Ref, &g)
 			return nil, err
 		}
 		// another was faster: look again
@@ -77,10 +80,21 @@ func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) 
 	return nil, nil
 }
 
-// later has a group looked at again after a failure: the hint that led here is
-// used up, and this one is in its place.
-func (d *Deliverer) later(ctx context.Context, ref Ref, life string) {
-	d.ports.arm(ctx, Hint{Ref: ref, Life: life, At: d.ports.Clock.Now().Add(unreadable)})
+// later has a group looked at again after a failure, as the hint that led here
+// is used up. However many deliverers fail at it, one hint comes of it: only
+// who moves an overdue check arms it.
+func (d *Deliverer) later(ctx context.Context, ref Ref, was *Group) {
+	g, err := d.ports.Store.Update(ctx, ref, was, func(g *Group) error {
+		now := d.ports.Clock.Now()
+		if g.Life != was.Life || g.Rev != was.Rev || g.CheckAt > now {
+			return errUnchanged
+		}
+		g.Nudge(now.Add(unreadable))
+		return nil
+	})
+	if err == nil {
+		d.ports.armCheck(ctx, ref, &g)
+	}
 }
 
 // look reads the group, unless what the sender of the delivery has seen will
@@ -92,8 +106,8 @@ func (d *Deliverer) look(ctx context.Context, sub *Subscription, ref Ref, seen *
 	return d.ports.Store.Group(ctx, ref)
 }
 
-func (d *Deliverer) next(ctx context.Context, sub *Subscription, ref Ref, g *Group) (*shipment, error) {
-	p, now := &sub.Policy, d.ports.Clock.Now()
+func (d *Deliverer) next(ctx context.Context, sub *Subscription, del *Delivery, g *Group) (*shipment, error) {
+	p, now, ref := &sub.Policy, d.ports.Clock.Now(), del.Ref
 	if c := g.Expired(p, now); c != nil {
 		return d.recover(ctx, sub, ref, g, c)
 	}
@@ -104,24 +118,29 @@ func (d *Deliverer) next(ctx context.Context, sub *Subscription, ref Ref, g *Gro
 		// it was due when it was handed over, and that used its hint up
 		return nil, d.ports.rearm(ctx, sub, ref, g)
 	}
+	if was := del.Seen; was != nil && was.Life == g.Life && was.Rev == g.Rev {
+		// by the sender's clock it was due, and nothing has changed since: ours is behind
+		if at := earliest(g.CheckAt, g.ClaimDue()); at > now {
+			d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: at})
+		}
+	}
 	return nil, nil
 }
 
 // recover takes an expired claim as it is.
 func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, was *Group, c *Claim) (*shipment, error) {
 	s := &shipment{sub: sub, ref: ref, deadline: c.Due}
-	var checkAt Millis
 	var err error
 	s.group, err = d.ports.Store.Update(ctx, ref, was, func(g *Group) (err error) {
-		checkAt = g.CheckAt
+		s.was = g.CheckAt
 		s.claim, err = g.Recover(c.ID, &sub.Policy, d.ports.Clock.Now())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.rest(ctx, s, checkAt)
 	if s.items, err = d.members(ctx, s); err != nil {
+		d.rest(ctx, s, s.was)
 		_, e := d.postpone(ctx, s, unreadable)
 		return nil, errors.Join(err, e)
 	}
@@ -168,20 +187,19 @@ func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Gr
 		taking.NextAt = g.LastAt // what is behind by now has arrived since
 	}
 	s := &shipment{sub: sub, ref: ref, items: items, deadline: v.Deadline}
-	var checkAt Millis
 	s.group, err = d.ports.Store.Update(ctx, ref, g, func(now *Group) (err error) {
 		if now.Life != g.Life {
 			return Errorf(Conflict, "the group has begun anew")
 		}
-		checkAt = now.CheckAt
+		s.was = now.CheckAt
 		s.claim, err = now.Claim(taking, p, d.ports.Clock.Now())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.rest(ctx, s, checkAt)
 	if len(items) == 0 {
+		d.rest(ctx, s, s.was)
 		return nil, Errorf(Conflict, "items %d to %d are void", taking.From, taking.To)
 	}
 	return s, nil
@@ -191,6 +209,8 @@ func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Gr
 // another takes what is due if it may; anything else is checked at CheckAt,
 // which the update may have moved.
 func (d *Deliverer) rest(ctx context.Context, s *shipment, was Millis) {
+	ctx, cancel := context.WithTimeout(ctx, restTime)
+	defer cancel()
 	p, now, g := &s.sub.Policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):

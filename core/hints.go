@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
 
 // Ports is what the core's services work with.
 type Ports struct {
@@ -36,12 +40,41 @@ func checkHint(ref Ref, g *Group) Hint {
 // arm arms a hint. One that can't be armed is one that was lost: the sweep
 // finds the group.
 func (p *Ports) arm(ctx context.Context, h Hint) {
-	err := p.Timer.Arm(context.WithoutCancel(ctx), h)
+	err := p.Timer.Arm(ctx, h)
 	p.Observer.failed("arm a check", err)
 }
 
 // hand hands a delivery over; a lost one is found by the sweep.
 func (p *Ports) hand(ctx context.Context, d Delivery) {
-	err := p.Queue.Hand(context.WithoutCancel(ctx), d)
+	err := p.Queue.Hand(ctx, d)
 	p.Observer.failed("hand over a delivery", err)
+}
+
+const (
+	// hinters is how many hints of one request are sent at a time.
+	hinters = 16
+	// fewHints are sent one after the other: that is quicker where the timer
+	// is in the same process.
+	fewHints = 8
+)
+
+// sideBySide calls fn for 0 to n-1, many of them at a time if they are many:
+// each may wait for a timer or a queue that is far away.
+func sideBySide(n int, fn func(int)) {
+	if n <= fewHints {
+		for i := range n {
+			fn(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var sending sync.WaitGroup
+	for range min(hinters, n/fewHints+1) {
+		sending.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				fn(i)
+			}
+		})
+	}
+	sending.Wait()
 }

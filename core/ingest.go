@@ -125,15 +125,16 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 		parts[i].Life = in.ports.IDs.New()
 	}
 	done, err := in.ports.Store.Append(ctx, now, parts)
-	for i, a := range done { // with an error, too, there may be something to be done
-		ref := parts[i].Ref
+	ctx = context.WithoutCancel(ctx)    // they are stored, whether their sender still waits or not
+	sideBySide(len(done), func(i int) { // with an error, too, there may be something to be done
+		ref, a := parts[i].Ref, &done[i]
 		if a.Armed {
 			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
 		}
 		if a.Reached {
 			in.ports.hand(ctx, subs[i].delivery(ref, nil))
 		}
-	}
+	})
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -31,34 +30,60 @@ type Sweeper struct {
 func NewSweeper(c *Catalog, p Ports) *Sweeper { return &Sweeper{catalog: c, ports: p} }
 
 // Sweep sees to every group that is overdue by a few seconds, and reports how
-// many it handed over. It is to be called every minute. It ends early when ctx
-// does, or when the store does not answer.
+// many it handed over. It is to be called every minute. A group that fails does
+// not keep it from the others; it ends early when ctx does, or when the store
+// or the queue seems not to answer at all.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var handed atomic.Int64
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := sweep{Sweeper: s, cancel: cancel}
 	overdue := make(chan Ref)
 	var sweeping sync.WaitGroup
 	for range sweepers {
 		sweeping.Go(func() {
 			for ref := range overdue {
-				did, err := s.see(ctx, s.catalog.Buffer(ref.Buffer), ref)
-				if err != nil {
-					cancel(err) // the first one counts
-				}
-				if did {
-					handed.Add(1)
-				}
+				r.see(ctx, ref)
 			}
 		})
 	}
 	err := s.overdue(ctx, overdue)
 	close(overdue)
 	sweeping.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+	if r.err == nil {
+		r.err = err
 	}
-	return int(handed.Load()), err
+	return r.handed, r.err
+}
+
+// sweep is one call of Sweep.
+type sweep struct {
+	*Sweeper
+
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	handed int
+	failed int   // in a row
+	err    error // the first
+}
+
+func (r *sweep) see(ctx context.Context, ref Ref) {
+	did, err := r.Sweeper.see(ctx, r.catalog.Buffer(ref.Buffer), ref)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if did {
+		r.handed++
+	}
+	if err == nil {
+		r.failed = 0
+		return
+	}
+	if r.err == nil {
+		r.err = err
+	}
+	if r.failed++; r.failed >= 2*sweepers {
+		r.cancel()
+	}
 }
 
 // overdue sends every overdue group of a configured buffer, each once.
@@ -75,7 +100,7 @@ func (s *Sweeper) overdue(ctx context.Context, to chan<- Ref) error {
 		select {
 		case to <- h.Ref:
 		case <-ctx.Done():
-			return nil // its cause is the error
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -99,14 +124,15 @@ func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, er
 	})
 	switch {
 	case err == nil:
-		s.armAll(ctx, ref, &g)
+		s.armAll(context.WithoutCancel(ctx), ref, &g)
 	case !errors.Is(err, errUnchanged):
 		return false, err
 	}
 	if !wanted {
 		return false, nil
 	}
-	return true, s.ports.Queue.Hand(ctx, sub.delivery(ref, nil))
+	err = s.ports.Queue.Hand(ctx, sub.delivery(ref, nil))
+	return err == nil, err
 }
 
 // armAll arms a group's check and every claim that waits for its retry.

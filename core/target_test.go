@@ -25,9 +25,9 @@ func TestTargets(t *testing.T) {
 			c.Destinations[0].Secrets = []Secret{"secretsmanager:s"}
 		}, []string{"control.tokens[0]", "destinations.crm.secrets[0]"}, nil},
 		{"secrets of AWS on AWS", TargetAWS, func(c *Config) { c.Control.Tokens = []Secret{"ssm:/t"} }, nil, nil},
-		{"shards and retention on one machine", TargetLocal, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, time.Hour },
+		{"shards and retention on one machine", TargetLocal, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, 3*time.Hour },
 			nil, []string{"buffers.crm-orders.shards", "store.retention"}},
-		{"shards and retention on AWS", TargetAWS, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, time.Hour }, nil, nil},
+		{"shards and retention on AWS", TargetAWS, func(c *Config) { c.Buffers[0].Shards, c.Store.Retention = 2, 3*time.Hour }, nil, nil},
 		{"a file on one machine", TargetLocal, func(c *Config) { c.Destinations[0] = file }, nil, nil},
 		{"a file on AWS", TargetAWS, func(c *Config) { c.Destinations[0] = file }, []string{"destinations.log.type"}, nil},
 		{"the largest event on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350 * KiB }, nil, nil},

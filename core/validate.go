@@ -17,7 +17,7 @@ import (
 func (c *Config) Validate() []Fault {
 	var v validation
 	v.secrets(c)
-	v.number("store.retention", int64(c.Store.Retention), RetentionRange)
+	v.retention(c)
 	v.sources = v.names("sources", len(c.Sources), func(i int) string { return c.Sources[i].Name })
 	v.destinations = v.names("destinations", len(c.Destinations), func(i int) string { return c.Destinations[i].Name })
 	v.names("buffers", len(c.Buffers), func(i int) string { return c.Buffers[i].Name })
@@ -34,6 +34,20 @@ func (c *Config) Validate() []Fault {
 		v.buffer(&c.Buffers[i])
 	}
 	return v.faults
+}
+
+// retention checks that what waits for a retry outlives it: its last attempt
+// keeps it for half of the retention at least.
+func (v *validation) retention(c *Config) {
+	const path = "store.retention"
+	v.number(path, int64(c.Store.Retention), RetentionRange)
+	for i := range c.Destinations {
+		d := &c.Destinations[i]
+		if hold := d.Retry.Max; RetryMaxRange.Has(int64(hold)) && RetentionRange.Has(int64(c.Store.Retention)) && c.Store.Retention < 2*hold {
+			v.add(path, "is "+formatDuration(c.Store.Retention)+", less than twice the retry.max of destination "+d.Name+", "+formatDuration(hold),
+				"must be at least "+formatDuration(2*hold)+", so that nothing expires between two attempts")
+		}
+	}
 }
 
 // FieldPath is the path of a field or a named part below another path. A name

@@ -58,6 +58,8 @@ func TestValidate(t *testing.T) {
 		{"a reference to no name", func(c *Config) { c.Sources[0].Auth.Bearer[0] = "env:A B" },
 			[]string{"sources.orders.auth.bearer[0]: is not a reference to a secret"}},
 		{"a retention of a minute", func(c *Config) { c.Store.Retention = time.Minute }, []string{"store.retention: is 1m"}},
+		{"a retention shorter than two waits", func(c *Config) { c.Store.Retention, c.Destinations[0].Retry.Max = 23*time.Hour, 12*time.Hour },
+			[]string{"store.retention: is 23h, less than twice the retry.max of destination crm, 12h"}},
 		{"65 shards", func(c *Config) { c.Buffers[0].Shards = 65 }, []string{"buffers.crm-orders.shards: is 65"}},
 		{"no shard", func(c *Config) { c.Buffers[0].Shards = 0 }, []string{"buffers.crm-orders.shards: is 0"}},
 		{"shards of an ordered buffer", func(c *Config) { c.Buffers[0].Shards, c.Buffers[0].Ordered = 2, true },
