@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -103,6 +104,14 @@ func TestCompression(t *testing.T) {
 		events = append(events, core.Event{ID: fmt.Sprintf("01J%023d", i), Source: "orders", ContentType: "application/json", Body: body, ReceivedAt: at})
 	}
 	require.Less(t, len(Pack(events, at)), 40<<10)
+}
+
+// Text without repetitions still takes no more bits than its alphabet needs.
+func TestCompressionOfBase64(t *testing.T) {
+	t.Parallel()
+	body := fmt.Appendf(nil, `{"data":%q}`, base64.StdEncoding.EncodeToString(randomBytes(750)))
+	e := core.Event{ID: strings.Repeat("0", 26), Source: "orders", ContentType: "application/json", Body: body, ReceivedAt: at}
+	require.Less(t, len(Pack([]core.Event{e}, at)), len(body)*85/100)
 }
 
 // Damage is an error, and never a crash or another number of events.
