@@ -84,12 +84,14 @@ func (f *function) sweep(ctx context.Context, s *core.Sweeper) (int, error) {
 	return n, err
 }
 
+// LongestRest is the longest time between two measurings of what waits. The
+// alarm on its age looks back over a little more.
+const LongestRest = time.Hour
+
 const (
 	// measuredAMinute is how many groups are read a minute, on average, to
 	// measure what waits: with that many waiting, every run does.
 	measuredAMinute = 1000
-	// longestRest is the longest time between two measurings.
-	longestRest = time.Hour
 	// early is by how much a run may come early, or an earlier one be late.
 	early = 30 * time.Second
 )
@@ -111,7 +113,7 @@ func (m *measuring) measure(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	if now < m.next && m.next <= now.Add(longestRest) { // else the clock was set back
+	if now < m.next && m.next <= now.Add(LongestRest) { // else the clock was set back
 		return nil
 	}
 	stats, err := m.store.Stats(ctx)
@@ -129,5 +131,5 @@ func (m *measuring) measure(ctx context.Context) error {
 
 // rest is how long to rest after so many groups were measured.
 func rest(groups int) time.Duration {
-	return max(0, min(longestRest, time.Duration(groups)*time.Minute/measuredAMinute)-early)
+	return max(0, min(LongestRest, time.Duration(groups)*time.Minute/measuredAMinute)-early)
 }

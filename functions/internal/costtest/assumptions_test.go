@@ -101,7 +101,7 @@ func template(t *testing.T) deployed {
 			"flush":   number(t, text, `(?m)^  FlushFunction:\n(?:    .*\n)*?      MemorySize: (\d+)$`),
 		},
 		sources:    strings.Count(text, "Type: SQS\n"),
-		alarmed:    strings.Count(text, "MetricName: "),
+		alarmed:    strings.Count(text, "MetricName: ") - strings.Count(text, "MetricName: Url"), // there is no function URL
 		dashboards: strings.Count(text, "Type: AWS::CloudWatch::Dashboard\n"),
 		retention:  time.Duration(core.RetentionRange.Default),
 	}

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"sluice/core"
+	"sluice/functions/internal/cloud"
 	"sluice/infra/emf"
 )
 
@@ -34,10 +37,14 @@ func TestAlarms(t *testing.T) {
 	template := load(t)
 	runbook := string(read(t, "docs/runbook.md"))
 	topic := list{object{"Fn::If": list{"HasAlarmTopic", object{"Ref": "AlarmTopicArn"}, object{"Ref": "AWS::NoValue"}}}}
-	own := 0
+	own := make(map[string]any)
 	for _, name := range resources(t, template, "AWS::CloudWatch::Alarm") {
 		p := properties(t, template, name)
-		require.Equal(t, "HasAlarms", at(t, template, "Resources", name, "Condition"), name)
+		condition := "HasAlarms"
+		if name == "IngestUrlServerErrors" {
+			condition = "HasIngestUrlAlarm"
+		}
+		require.Equal(t, condition, at(t, template, "Resources", name, "Condition"), name)
 		require.NotEmpty(t, p["AlarmDescription"], name)
 		require.Equal(t, topic, p["AlarmActions"], name)
 		require.Equal(t, topic, p["OKActions"], name)
@@ -46,14 +53,61 @@ func TestAlarms(t *testing.T) {
 		if p["Namespace"] != emf.Namespace {
 			continue
 		}
-		own++
+		own[name] = p["MetricName"]
 		d, ok := metrics()[within[string](t, p, "MetricName")]
 		require.True(t, ok && d.Rollup, "%s watches %v, which nobody writes for a whole environment", name, p["MetricName"])
 		require.Equal(t, list{object{"Name": emf.Environment, "Value": object{"Ref": "AWS::StackName"}}}, p["Dimensions"], name)
-		_, percentile := p["ExtendedStatistic"]
-		require.Equal(t, d.Unit == "Seconds", percentile, name)
 	}
-	require.Equal(t, 2, own)
+	require.Equal(t, map[string]any{
+		"BackgroundFailures": "sluice_failures_total",
+		"LateDeliveries":     "sluice_lateness_seconds",
+		"LostItems":          "sluice_lost_items_total",
+		"OverdueItems":       "sluice_oldest_seconds",
+	}, own)
+	require.Equal(t, "Sum", properties(t, template, "BackgroundFailures")["Statistic"])
+	require.Equal(t, "p99", properties(t, template, "LateDeliveries")["ExtendedStatistic"])
+	require.Equal(t, "Sum", properties(t, template, "LostItems")["Statistic"])
+	require.Equal(t, "Maximum", properties(t, template, "OverdueItems")["Statistic"], "of all buffers")
+}
+
+// TestAlarmOfWhatWaits: no deadline sets it off, and what is measured the most
+// seldom does not leave it without a value.
+func TestAlarmOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	p := properties(t, load(t), "OverdueItems")
+	longest := time.Duration(max(core.MaxWaitRange.Max, core.IdleTimeoutRange.Max))
+	threshold := time.Duration(within[int](t, p, "Threshold")) * time.Second
+	require.GreaterOrEqual(t, threshold, longest+5*time.Minute, "a batch before it may be sent for so long")
+	require.LessOrEqual(t, threshold, 2*longest)
+	period := time.Duration(within[int](t, p, "Period")) * time.Second
+	back := time.Duration(within[int](t, p, "EvaluationPeriods")-1) * period // the newest may have just begun
+	require.GreaterOrEqual(t, back, cloud.LongestRest)
+	require.Equal(t, 1, p["DatapointsToAlarm"])
+}
+
+// TestAlarmOfURL: a URL's failures are a share of its requests, and there is
+// no such alarm without a URL.
+func TestAlarmOfURL(t *testing.T) {
+	t.Parallel()
+	template := load(t)
+	require.Equal(t, object{"Fn::And": list{object{"Condition": "HasIngestUrl"}, object{"Condition": "HasAlarms"}}},
+		at(t, template, "Conditions", "HasIngestUrlAlarm"))
+	p := properties(t, template, "IngestUrlServerErrors")
+	watched := make(map[string]string)
+	for _, m := range within[list](t, p, "Metrics") {
+		id := within[string](t, m, "Id")
+		if expression, ok := m.(object)["Expression"]; ok {
+			require.Equal(t, "FILL(failed, 0) / requests", expression)
+			continue
+		}
+		metric := within[object](t, m, "MetricStat", "Metric")
+		require.Equal(t, "AWS/Lambda", metric["Namespace"])
+		require.Equal(t, list{object{"Name": "FunctionName", "Value": object{"Ref": "IngestFunction"}}}, metric["Dimensions"])
+		require.Equal(t, "Sum", at(t, m, "MetricStat", "Stat"))
+		watched[id] = within[string](t, metric, "MetricName")
+	}
+	require.Equal(t, map[string]string{"failed": "Url5xxCount", "requests": "UrlRequestCount"}, watched)
+	require.Equal(t, properties(t, template, "ApiServerErrors")["Threshold"], p["Threshold"])
 }
 
 // TestRunbook: the words that it has people look for in logs are those that the
@@ -61,9 +115,12 @@ func TestAlarms(t *testing.T) {
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	runbook := string(read(t, "docs/runbook.md"))
-	code := sources(t, "functions/internal/cloud")
+	code := sources(t, "functions/internal/cloud") + sources(t, "functions/internal/edge") + sources(t, "infra/attemptlog") +
+		sources(t, "infra/sqs") + sources(t, "core")
 	for _, words := range []string{
 		"the function cannot start", "the invocation is about to run out of time", "items were lost", "handedOver",
+		"background failure", "a message failed", "arm a check", "arm a far check", "hand over a delivery", "put dead letters",
+		"read a queue message", "work on a queue message",
 	} {
 		require.Contains(t, runbook, words)
 		require.Contains(t, code, words)
@@ -72,9 +129,13 @@ func TestRunbook(t *testing.T) {
 	for _, m := range regexp.MustCompile("output `(\\w+)`").FindAllStringSubmatch(runbook, -1) {
 		require.Contains(t, outputs, m[1])
 	}
+	anchors := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(runbook, -1) {
+		plain := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors[strings.ReplaceAll(plain, " ", "-")] = true
+	}
 	for _, m := range regexp.MustCompile(`\]\(#([\w-]+)\)`).FindAllStringSubmatch(runbook, -1) {
-		heading := strings.ReplaceAll(m[1], "-", " ")
-		require.Regexp(t, `(?im)^#+ `+heading+`$`, runbook)
+		require.True(t, anchors[m[1]], "there is no #%s", m[1])
 	}
 }
 
