@@ -48,6 +48,19 @@ func TestQueues(t *testing.T) {
 	require.Equal(t, 3, sources)
 }
 
+// TestMessages: a queue of hints adds no delay of its own, and a queue of dead
+// letters takes the largest that there are.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	template := load(t)
+	for _, name := range []string{"CheckQueue", "DeliverQueue"} {
+		require.Zero(t, within[int](t, properties(t, template, name), "DelaySeconds"), name)
+	}
+	for _, name := range []string{"DeadLetterQueue", "ReplayQueue"} {
+		require.Equal(t, 1<<20, within[int](t, properties(t, template, name), "MaximumMessageSize"), name)
+	}
+}
+
 // TestLoops: Lambda does not end the chain of checks and deliveries that keep
 // a busy group going. They are the functions that a queue starts.
 func TestLoops(t *testing.T) {

@@ -18,6 +18,7 @@ var enumerations = map[string][]any{
 	"AuthType":                   {"AWS_IAM", "NONE", "off"}, // off: there is no URL
 	"BillingMode":                {"PAY_PER_REQUEST"},
 	"ComparisonOperator":         {"GreaterThanThreshold"},
+	"DelaySeconds":               {0}, // messages have their own
 	"ExtendedStatistic":          {"p99"},
 	"FunctionResponseTypes":      {"ReportBatchItemFailures"},
 	"FunctionUrlAuthType":        {"NONE"},
@@ -25,6 +26,7 @@ var enumerations = map[string][]any{
 	"InvokeMode":                 {"BUFFERED"},
 	"KeyType":                    {"HASH", "RANGE"},
 	"LogFormat":                  {"JSON"},
+	"MaximumMessageSize":         {float64(1 << 20)},               // as JSON has it
 	"Mode":                       {"Active", "PassThrough", "OFF"}, // of tracing, and of a schedule's window
 	"PointInTimeRecoveryEnabled": {true},
 	"ProjectionType":             {"INCLUDE"},
@@ -43,7 +45,6 @@ var enumerations = map[string][]any{
 // unwanted are properties that nothing may have, and why.
 var unwanted = map[string]string{
 	"ActionAfterCompletion":        "the sweep's schedule never completes; a deadline's is made in code",
-	"DelaySeconds":                 "messages have their own",
 	"FifoQueue":                    "has no delay of a message, and no fairness",
 	"KmsMasterKeyId":               "Scheduler and the functions would need the key",
 	"ManagedPolicyArns":            "what is in them is not ours to see",
