@@ -119,9 +119,10 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 				return &core.Error{Code: core.Full, RetryAfter: time.Second,
 					Detail: fmt.Sprintf("the group is full: it holds at most %d pending events (overflow.maxItems)", w.Policy.CapItems)}
 			}
-		case try == attempts || ctx.Err() != nil:
+		case try == attempts || ctx.Err() != nil || hopeless(err):
 			return failure(err, "store an event")
 		default:
+			w.now = max(w.now, s.opts.Clock.Now()) // or a slow table would make an old hole of it
 			w.unsure = w.unsure || !throttled(err)
 			if err := pause(ctx, backoff(try)); err != nil {
 				return failure(err, "store an event")

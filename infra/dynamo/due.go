@@ -25,7 +25,7 @@ func (s *Store) Due(ctx context.Context, before core.Millis) iter.Seq2[core.Hint
 			return
 		}
 		s.leave() // what the walk does, it may do for minutes
-		for _, x := range indexes {
+		for _, x := range s.turn() {
 			for h, err := range s.entries(ctx, x, "", before) {
 				if !yield(h, err) || err != nil {
 					return
@@ -35,10 +35,24 @@ func (s *Store) Due(ctx context.Context, before core.Millis) iter.Seq2[core.Hint
 	}
 }
 
-// entries goes through one index, or through what one buffer has in it.
+// turn is the indexes in this minute's order: who has no time for all of a walk
+// does not always begin it with the same.
+func (s *Store) turn() []index {
+	if s.minute()%2 == 0 {
+		return indexes[:]
+	}
+	return []index{indexes[1], indexes[0]}
+}
+
+func (s *Store) minute() int { return int(s.opts.Clock.Now() / 60_000) }
+
+// entries goes through one index, or through what one buffer has in it, from
+// this minute's partition on.
 func (s *Store) entries(ctx context.Context, x index, buffer string, before core.Millis) iter.Seq2[core.Hint, error] {
 	return func(yield func(core.Hint, error) bool) {
-		for n := range s.opts.DueShards {
+		first := s.minute()
+		for i := range s.opts.DueShards {
+			n := (first + i) % s.opts.DueShards
 			in := &dynamodb.QueryInput{
 				TableName: &s.opts.Table, IndexName: &x.name,
 				KeyConditionExpression:    aws.String("due = :due AND " + x.at + " <= :before"),

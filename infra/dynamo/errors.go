@@ -44,6 +44,13 @@ func throttled(err error) bool {
 	return known
 }
 
+// hopeless reports whether a call was refused for what it is, as without
+// permission: it did nothing, and would do no better again.
+func hopeless(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorFault() == smithy.FaultClient && !throttled(err)
+}
+
 func tooLarge(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "Item size")

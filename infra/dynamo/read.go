@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"sluice/core"
@@ -88,18 +89,18 @@ func (s *Store) lose(l Loss) {
 // fence puts a tombstone at each number of a hole. A put that loses means that
 // a segment has arrived: the walk looks again.
 func (s *Store) fence(ctx context.Context, w *walk, h *hole) error {
-	arrived := false
+	var arrived atomic.Bool
 	err := each(int(h.to-h.from+1), func(i int) error {
 		done, err := s.put(ctx, w.g.Life, &segment{first: h.from + uint64(i), n: 1, at: s.opts.Clock.Now(), tomb: true})
 		if err == nil && !done {
-			arrived = true
+			arrived.Store(true)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if arrived {
+	if arrived.Load() {
 		w.again()
 	} else {
 		w.skip(h)

@@ -70,6 +70,7 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 		}
 		again := core.Part{Ref: w.Ref, Life: w.Life, Events: rest, Policy: w.Policy}
 		w.Part, w.bytes, w.unsure = &again, payload(rest), true
+		w.now = max(w.now, s.opts.Clock.Now())
 		if err := s.number(ctx, w); err != nil {
 			return partly(err)
 		}
