@@ -273,6 +273,7 @@ type hookedLetters struct {
 	*memory.DeadLetters
 	take   func() error
 	settle func(done []core.DeadLetter) error
+	count  func() (int, error)
 }
 
 func (h *hookedLetters) Take(ctx context.Context, f core.DeadLetterFilter, limit int, now, until core.Millis) ([]core.DeadLetter, error) {
@@ -289,4 +290,11 @@ func (h *hookedLetters) Settle(ctx context.Context, done, back []core.DeadLetter
 		}
 	}
 	return h.DeadLetters.Settle(ctx, done, back)
+}
+
+func (h *hookedLetters) Count(ctx context.Context, f core.DeadLetterFilter) (int, error) {
+	if h.count != nil {
+		return h.count()
+	}
+	return h.DeadLetters.Count(ctx, f)
 }

@@ -42,7 +42,8 @@ type ReplayRequest struct {
 
 // ReplayReport is what came of a replay. Letters are replayed when their
 // destination has taken them; the failed ones are dead letters still, and
-// among those left.
+// among those left. Left is what the queue counts in the time there is, and
+// may be too low, but never lower than what the replay itself has given back.
 type ReplayReport struct {
 	Replayed int
 	Failed   int
@@ -71,8 +72,13 @@ func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, e
 	if err != nil {
 		return run.report, err
 	}
-	run.report.Left, err = r.letters.Count(ctx, q.Filter)
-	return run.report, err
+	run.report.Left = len(run.failed) + run.back
+	left, err := r.letters.Count(ctx, q.Filter)
+	if err != nil && CodeOf(err) != Canceled { // else there was no time to count
+		return run.report, err
+	}
+	run.report.Left = max(run.report.Left, left)
+	return run.report, nil
 }
 
 // replay is one call of Replay.
@@ -81,6 +87,7 @@ type replay struct {
 	request ReplayRequest
 	until   Millis
 	failed  []DeadLetter
+	back    int // letters given back because the time was over
 	report  ReplayReport
 }
 
@@ -109,6 +116,7 @@ func (r *replay) all(ctx context.Context) error {
 func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
 	for len(letters) > 0 {
 		if ctx.Err() != nil || r.ports.Clock.Now() >= r.until {
+			r.back += len(letters)
 			return r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
 		}
 		n := 1

@@ -146,6 +146,43 @@ func TestReplayGivesBackWhatItHasTaken(t *testing.T) {
 	}
 }
 
+// What a replay says is left is never less than what it has given back itself,
+// however little time there was to count; a count that fails otherwise is told of.
+func TestReplayCountsWhatItCan(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		count int
+		err   error
+		want  core.ReplayReport
+	}{
+		{name: "all", count: 30, want: core.ReplayReport{Replayed: 2, Failed: 2, Left: 30}},
+		{name: "some", count: 3, want: core.ReplayReport{Replayed: 2, Failed: 2, Left: 18}},
+		{name: "none, as the time was over", err: core.Errorf(core.Canceled, "cut short"), want: core.ReplayReport{Replayed: 2, Failed: 2, Left: 18}},
+		{name: "none, by a fault", err: broken(), want: core.ReplayReport{Replayed: 2, Failed: 2, Left: 18}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			m := buriedManual(t, 10)
+			m.letters.count = func() (int, error) { return tc.count, tc.err }
+			m.answer = func(context.Context, *core.Batch) core.Response {
+				if len(m.sent) == 1 {
+					return core.Response{Status: 503}
+				}
+				m.pass(4 * time.Minute)
+				return core.Response{Status: 200}
+			}
+			report, err := m.replayer.Replay(context.Background(), core.ReplayRequest{})
+			require.Equal(t, tc.want, report)
+			if core.CodeOf(tc.err) == core.Unavailable {
+				require.ErrorIs(t, err, tc.err)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
 // Letters of a destination that is not configured any more are failed ones,
 // without an attempt.
 func TestReplayToADestinationThatIsGone(t *testing.T) {

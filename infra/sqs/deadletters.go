@@ -24,7 +24,7 @@ import (
 //   - To look is to receive: a letter that one call looks at is, for a moment,
 //     not there for another.
 //   - A call looks at no more than 5,000 messages, for no longer than ten
-//     seconds. Among those the order is exact; in a longer queue it is SQS's,
+//     seconds, and until four seconds before its ctx has its deadline. Among those the order is exact; in a longer queue it is SQS's,
 //     and a list may end, or a filter find nothing, before all was seen.
 //   - The count of all letters is SQS's own approximation.
 //
@@ -110,7 +110,8 @@ func (d *DeadLetters) send(ctx context.Context, bodies []string) chunk {
 }
 
 // Count implements [core.DeadLetterQueue]. For all letters it is SQS's
-// approximation, with the taken ones; else it counts what it sees.
+// approximation, with the taken ones; else it counts what it sees, which are
+// not the taken ones.
 func (d *DeadLetters) Count(ctx context.Context, f core.DeadLetterFilter) (int, error) {
 	if f.Buffer != "" || len(f.IDs) > 0 {
 		s := d.look(f)

@@ -17,6 +17,10 @@ const (
 	mostLooked = 5000             // messages
 	longest    = 10 * time.Second // of receiving
 	lookAhead  = 100              // letters seen beyond those to take, among which the oldest are taken
+	// before a caller's deadline it ends so much earlier: the last receive may
+	// wait a second, what was seen is made visible again, and there is an
+	// answer to write.
+	ending = 4 * time.Second
 	// unseen is how long a message stays invisible that a look has met and
 	// could not make visible again.
 	unseen = 30 * time.Second
@@ -118,7 +122,8 @@ func (d *DeadLetters) Take(ctx context.Context, f core.DeadLetterFilter, limit i
 	return taken, nil
 }
 
-// run receives until the queue has no more to show, or a bound is reached.
+// run receives until the queue has no more to show, or a bound is reached. It
+// receives once however little time there is, so that a caller gets on.
 func (s *look) run(ctx context.Context) error {
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl: &s.d.queue, MaxNumberOfMessages: maxEntries, VisibilityTimeout: seconds(unseen, maxVisibility),
@@ -127,12 +132,8 @@ func (s *look) run(ctx context.Context) error {
 	if !s.d.o.ShortPolls {
 		in.WaitTimeSeconds = 1
 	}
-	until := s.d.o.Clock.Now().Add(longest)
+	until := s.d.o.Clock.Now().Add(timeFor(ctx))
 	for s.enough == 0 || len(s.seen) < s.enough {
-		if s.looked >= mostLooked || s.d.o.Clock.Now() >= until {
-			s.more = true // for all that is known
-			return nil
-		}
 		out, err := s.d.client.ReceiveMessage(ctx, in)
 		if err != nil {
 			return failed("look at dead letters", err)
@@ -143,8 +144,20 @@ func (s *look) run(ctx context.Context) error {
 		for i := range out.Messages {
 			s.see(&out.Messages[i])
 		}
+		if s.looked >= mostLooked || s.d.o.Clock.Now() >= until {
+			s.more = true // for all that is known
+			return nil
+		}
 	}
 	return nil
+}
+
+// timeFor is how long a look for a caller goes on to receive.
+func timeFor(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(longest, time.Until(deadline)-ending)
+	}
+	return longest
 }
 
 // see takes note of a message.

@@ -29,7 +29,8 @@ type distant struct {
 
 func (f *distant) pass() {
 	n := f.under.Add(1)
-	for most := f.most.Load(); n > most && !f.most.CompareAndSwap(most, n); most = f.most.Load() {
+	for most := f.most.Load(); n > most; most = f.most.Load() {
+		f.most.CompareAndSwap(most, n)
 	}
 	<-time.After(f.each)
 	f.under.Add(-1)
@@ -69,7 +70,7 @@ func TestListInTime(t *testing.T) {
 	const count, most = 1000, 2 << 20
 	for _, c := range []struct{ bytes, pages int }{
 		{100, 1},
-		{10 << 10, 5},
+		{5 << 10, 3},
 	} {
 		t.Run(fmt.Sprint(c.bytes), func(t *testing.T) {
 			t.Parallel()
@@ -156,5 +157,77 @@ func TestNoneBehindAFailure(t *testing.T) {
 		err = d.Put(context.Background(), large)
 		require.Equal(t, core.TooLarge, core.CodeOf(err), "%v", err)
 		require.Zero(t, f.under.Load())
+	})
+}
+
+// taker takes everything, and its time for it.
+type taker struct{ each time.Duration }
+
+func (s taker) Send(context.Context, *core.Batch) core.Response {
+	<-time.After(s.each)
+	return core.Response{Status: 200}
+}
+
+// TestReplayInTime replays a few letters of a long queue: the last look for
+// more begins when there is hardly time for it, and the letters are counted all
+// the same within the time of a function, with room to answer.
+func TestReplayInTime(t *testing.T) {
+	t.Parallel()
+	config := core.NewConfig()
+	crm := core.NewDestination("crm")
+	crm.Type, crm.Path = core.TypeFile, "/dev/null"
+	rare := core.NewBuffer("rare")
+	rare.From, rare.To = []string{"in"}, "crm"
+	config.Sources = []core.Source{core.NewSource("in")}
+	config.Destinations, config.Buffers = []core.Destination{crm}, []core.Buffer{rare}
+	catalog, err := core.NewCatalog(config)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		d, f := newDistant()
+		letters := lettersTo(3000, 1)
+		for i := range letters[:5] {
+			letters[i].Buffer, letters[i].Destination = "rare", "crm"
+		}
+		require.NoError(t, d.Put(context.Background(), letters[:10]))
+		require.NoError(t, d.Put(context.Background(), letters[10:]))
+		f.each = 100 * time.Millisecond
+		r := core.NewReplayer(catalog, core.Ports{Clock: wall, Sender: func(string) core.Sender { return taker{time.Second} }}, d)
+		begin := wall.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 29*time.Second)
+		defer cancel()
+		report, err := r.Replay(ctx, core.ReplayRequest{Filter: core.DeadLetterFilter{Buffer: "rare"}, Budget: 12 * time.Second, Chunk: 100})
+		require.NoError(t, err)
+		require.Equal(t, core.ReplayReport{Replayed: 5}, report)
+		require.Greater(t, wall.Now().Sub(begin), 22*time.Second, "two looks of ten seconds, and more")
+		require.Less(t, wall.Now().Sub(begin), 28*time.Second)
+		n, err := d.Count(context.Background(), core.DeadLetterFilter{Buffer: "orders"})
+		require.NoError(t, err)
+		require.Equal(t, 1000, n, "what a look has seen is visible again")
+	})
+}
+
+// TestHardlyTime sees at least something however little time there is, as a
+// page without letters would be the end of a list.
+func TestHardlyTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := newDistant()
+		require.NoError(t, d.Put(context.Background(), lettersTo(100, 1)))
+		for _, c := range []struct {
+			left time.Duration
+			want int
+		}{
+			{time.Second, 10},
+			{4*time.Second + 50*time.Millisecond, 30},
+			{10 * time.Second, 100},
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), c.left)
+			page, next, err := d.List(ctx, everything, "", 1000)
+			require.NoError(t, err)
+			require.Len(t, page, c.want)
+			require.Equal(t, c.want < 100, next != "", "%v", c.left)
+			require.NoError(t, ctx.Err())
+			cancel()
+		}
 	})
 }
