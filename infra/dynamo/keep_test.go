@@ -67,9 +67,14 @@ func TestKeep(t *testing.T) {
 
 	for range 3 * 7 * 24 { // hours
 		r.clock.pass(time.Hour - time.Duration(r.clock.Now().Time().Minute())*time.Minute)
-		if r.clock.Now().Time().Hour() != 3 {
+		if r.clock.Now()/3_600_000%4 == 3 {
 			continue // a run that fails now and then does not matter
 		}
+		_, err := r.Update(r.ctx, pending, nil, func(g *core.Group) error { // as a sweep does every minute
+			g.Nudge(r.clock.Now().Add(time.Minute))
+			return nil
+		})
+		require.NoError(t, err)
 		require.NoError(t, r.Maintain(r.ctx, nil))
 		for _, ref := range []core.Ref{pending, claimed, both} {
 			life := r.group(ref).Life
@@ -95,9 +100,10 @@ func TestKeepCostsLittle(t *testing.T) {
 	r.meter.Reset()
 	require.NoError(t, r.Maintain(r.ctx, nil))
 	require.Zero(t, r.meter.Usage().Requests)
-	r.clock.now.Store(int64(begin.Add(47 * time.Minute))) // 23:00
+	const look = 21 * 3_600_000 // an eighth of a week
+	r.clock.now.Store((int64(begin)/look + 1) * look)
 	require.NoError(t, r.Maintain(r.ctx, nil))
-	require.Equal(t, 32, r.meter.Usage().Requests, "the indexes alone")
+	require.Equal(t, 32+1, r.meter.Usage().Requests, "the indexes, and the records all at once")
 }
 
 // TestExpiredRecord deletes a settled record under a writer that has numbered.

@@ -33,51 +33,58 @@ func (s *Store) prolong(ctx context.Context, old []segment, life string) error {
 	})
 }
 
-// forgotten is how long overdue a group is that nobody delivers, as its buffer
-// is not configured any more.
+// forgotten is how long overdue a claim is that nobody sends.
 const forgotten = time.Hour
 
+// keepEvery is every how many hours what waits is looked at: four times at the
+// least while it has less than half of its retention left.
+func (s *Store) keepEvery() int { return max(1, min(24, int(s.opts.Retention/(8*time.Hour)))) }
+
 // keep prolongs what lies too long: the items of groups that nobody delivers,
-// and those that wait behind a claim in retry. A claim that somebody sends is
-// prolonged whenever it is read for that. It looks once an hour.
+// as their buffer is not configured any more or deliveries are held, and those
+// that wait behind a claim in retry. A claim that somebody sends is prolonged
+// whenever it is read for that.
 func (s *Store) keep(ctx context.Context) error {
-	now := s.opts.Clock.Now()
-	if now.Time().Minute() != 0 {
+	if m := s.minute(); m%60 != 0 || m/60%s.keepEvery() != 0 {
 		return nil
 	}
 	var refs []core.Ref
-	for _, x := range indexes {
-		before := forever
-		if x.at == attrCheckAt {
-			before = now.Add(-forgotten)
-		}
-		for h, err := range s.entries(ctx, x, "", before) {
+	for _, x := range s.turn() {
+		for h, err := range s.entries(ctx, x, "", forever) {
 			if err != nil {
 				return err
 			}
-			refs = append(refs, h.Ref)
+			if refs = append(refs, h.Ref); len(refs) < maxBatchGet*lanes {
+				continue
+			}
+			if err := s.keepAll(ctx, refs); err != nil {
+				return err
+			}
+			refs = refs[:0]
 		}
 	}
+	return s.keepAll(ctx, refs)
+}
+
+func (s *Store) keepAll(ctx context.Context, refs []core.Ref) error {
 	slices.SortFunc(refs, compareRefs)
 	groups, err := s.records(ctx, slices.Compact(refs))
 	if err != nil {
 		return err
 	}
-	for i := range groups {
-		if err := s.keepClaimed(ctx, &groups[i], now); err != nil {
+	return each(len(groups), func(i int) error {
+		if err := s.keepClaimed(ctx, &groups[i], s.opts.Clock.Now()); err != nil {
 			return err
 		}
-		if err := s.keepPending(ctx, &groups[i], now); err != nil {
-			return err
-		}
-	}
-	return nil
+		return s.keepPending(ctx, &groups[i], s.opts.Clock.Now())
+	})
 }
 
-// keepPending prolongs a group's pending items, if the oldest has waited for
-// long.
+// keepPending prolongs the pending items of a group that have waited for half
+// of the retention: those at its head.
 func (s *Store) keepPending(ctx context.Context, g *core.NamedGroup, now core.Millis) error {
-	if g.Pending() == 0 || g.FirstAt > now.Add(-s.opts.Retention/2+forgotten) {
+	long := now.Add(-s.opts.Retention / 2)
+	if g.Pending() == 0 || g.FirstAt > long {
 		return nil
 	}
 	for rest := g.Group; rest.Pending() > 0; {
@@ -85,9 +92,12 @@ func (s *Store) keepPending(ctx context.Context, g *core.NamedGroup, now core.Mi
 		if err != nil {
 			return err
 		}
-		rest.Head, rest.Mark = w.page.End, w.page.Mark
+		rest.Head, rest.Mark, rest.FirstAt = w.page.End, w.page.Mark, w.at
 		if h != nil {
 			rest.Head, rest.Mark = h.to, 0
+		}
+		if w.at > long {
+			return nil
 		}
 	}
 	return nil
