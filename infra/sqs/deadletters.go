@@ -24,8 +24,9 @@ import (
 //   - To look is to receive: a letter that one call looks at is, for a moment,
 //     not there for another.
 //   - A call looks at no more than 5,000 messages, for no longer than ten
-//     seconds, and until four seconds before its ctx has its deadline. Among those the order is exact; in a longer queue it is SQS's,
-//     and a list may end, or a filter find nothing, before all was seen.
+//     seconds, and until four seconds before its ctx has its deadline. Among
+//     those the order is exact; in a longer queue it is SQS's, and a list may
+//     end, or a filter find nothing, before all was seen.
 //   - The count of all letters is SQS's own approximation.
 //
 // A message that is no dead letter is reported and left where it is.
