@@ -32,5 +32,12 @@ if (!start) {
   console.error(`standin: ${process.argv[2]} is none of ${Object.keys(standins).join(", ")}`);
   process.exit(2);
 }
+// dynalite lets a request that its client has cut off end the process.
+process.on("uncaughtException", (e) => {
+  if (e.code !== "ECONNRESET" && e.code !== "EPIPE") {
+    console.error(e);
+    process.exit(1);
+  }
+});
 process.stdin.on("end", () => process.exit(0)).on("error", () => process.exit(0)).resume();
 console.log(await start());
