@@ -15,7 +15,7 @@ type lintCommand struct {
 	configFlag
 
 	Strict bool   `help:"Exit 1 on warnings too."`
-	Target string `help:"Where it is to run: any, local or aws. The last two also check what it needs there." default:"any" enum:"any,local,aws"`
+	Target string `default:"any"                                                                         enum:"any,local,aws" help:"Where it is to run: any, local or aws. The last two also check what it needs there."`
 	Data   string `help:"Also open this data folder, and warn of events whose buffer is not configured." placeholder:"DIR"`
 	JSON   bool   `help:"Print JSON."                                                                    name:"json"`
 }
