@@ -220,7 +220,7 @@ func TestStopBeginsNoSend(t *testing.T) {
 		<-h.gate.begun
 		took := s.stopping()
 		h.gate.let(100)
-		require.Zero(h.t, <-took)
+		require.Less(h.t, <-took, time.Second, "it waits for nobody, but may look twice for connections to be idle")
 		require.Equal(h.t, []string{event("a")}, h.gate.all())
 		require.Empty(h.t, h.gate.begun)
 		h.next()
