@@ -1,5 +1,15 @@
-# Everything here needs Go and make alone; `make lint` builds its own linter.
-# `make standins`, which needs Node.js, lets the tests of the AWS side run too.
+# Needs Go 1.26 and make, and besides them, by target:
+#
+#	race                        a C compiler
+#	standins, conformance, e2e  Node.js 20 or later, with npm
+#	template                    Python 3.10 or later, with its venv module
+#	deploy, logs                the AWS SAM CLI
+#	invoke                      the AWS SAM CLI, Docker
+#	delete                      the AWS SAM CLI, the AWS CLI v2
+#	ci                          what race, e2e and template need
+#
+# What `lint`, `standins`, `template` and `e2e` work with, they fetch themselves.
+# `make test` runs the tests of the AWS side too, once `make standins` has run.
 
 GO       ?= go
 PKGS     ?= ./...
@@ -7,6 +17,7 @@ FUZZTIME ?= 60s
 CHECKS   ?= 2000
 CONFIG   ?= sluice.yaml
 DATA     ?= ./data
+LISTEN   ?= 127.0.0.1:8080
 BENCH    ?=
 
 # On AWS: the environment of samconfig.toml, and what `make invoke` calls with what.
@@ -14,10 +25,22 @@ ENV      ?= dev
 FUNCTION ?= IngestFunction
 EVENT    ?= events/ingest-single.json
 ENVVARS  ?= events/env.json
+STRICT   ?= --strict
 
 # Static, without symbols or paths of the machine that built it.
 GOBUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w"
 LINTER  := .ci/bin/golangci-lint
+
+# The first lines of recipes that need a tool, or an environment of samconfig.toml:
+# whatever is missing is said before anything runs.
+needs = @command -v $(1) >/dev/null || { echo "make $@ needs $(2), and there is no $(1) in PATH" >&2; exit 2; }
+needs_sam = $(call needs,sam,the AWS SAM CLI)
+needs_env = @test -n "$(STACK)" || { echo "make $@: samconfig.toml has no ENV=$(ENV); it has" \
+	$$(sed -n 's/^\[\([^.]*\)\.global\..*/\1/p' samconfig.toml) >&2; exit 2; }
+
+# What went untested is the last that a run says.
+left_out = @{ command -v node && test -d .ci/standins/node_modules; } >/dev/null || \
+	echo "The AWS suites were left out: make standins"
 
 # The environment's own word on its stack and its processor.
 samconfig = $(shell awk -F '[=", ]+' '/^\[/ { on = /^\[$(ENV)\./ } \
@@ -33,8 +56,8 @@ help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Build, and serve CONFIG (sluice.yaml) with its state under DATA (./data)
-	bin/sluice serve --config $(CONFIG) --data $(DATA)
+run: build ## Build, and serve CONFIG (sluice.yaml) on LISTEN (127.0.0.1:8080) with its state under DATA (./data)
+	bin/sluice serve --config $(CONFIG) --listen $(LISTEN) --data $(DATA)
 
 .PHONY: build
 build: ## Build bin/sluice
@@ -44,10 +67,12 @@ build: ## Build bin/sluice
 test: ## Vet, and run every test once, in random order
 	$(GO) vet $(PKGS)
 	$(GO) test -shuffle=on $(PKGS)
+	$(left_out)
 
 .PHONY: race
 race: ## Run every test three times under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on -count=3 $(PKGS)
+	$(left_out)
 
 .PHONY: lint
 lint: $(LINTER) ## Run the linter, at its pinned version
@@ -75,15 +100,16 @@ simulate: ## Run the property tests with CHECKS (2000) random cases each
 		$(PKGS) | sort -u) -rapid.checks=$(CHECKS)
 
 .PHONY: standins
-standins: .ci/standins/node_modules/.package-lock.json ## Install what the tests start in place of AWS (needs Node.js)
+standins: .ci/standins/node_modules/.package-lock.json ## Install what the tests start in place of AWS (needs Node.js 20)
 
 # npm writes this file when it is through. No package needs its install script.
 .ci/standins/node_modules/.package-lock.json: .ci/standins/package.json .ci/standins/package-lock.json
+	@command -v npm >/dev/null || { echo "make standins needs Node.js 20 or later, and there is no npm in PATH" >&2; exit 2; }
 	cd .ci/standins && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 .PHONY: conformance
-conformance: ## Run the shared suites, and say which adapters passed them
+conformance: ## Run the shared suites, and say which adapters passed them (needs Node.js 20)
 	.ci/conformance
 
 # AWS's own emulator lives in a module of its own, as the linter does.
@@ -92,7 +118,7 @@ conformance: ## Run the shared suites, and say which adapters passed them
 		github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie
 
 .PHONY: e2e
-e2e: build standins .ci/bin/aws-lambda-rie ## Run the one list of scenarios on the real binary and on the real functions (needs Node.js)
+e2e: build standins .ci/bin/aws-lambda-rie ## Run the one list of scenarios on the real binary and on the real functions (needs Node.js 20)
 	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && \
 	{ SLUICE_E2E_MEASURE=1 $(GO) test -count=1 -timeout 10m -v -run E2E ./functions/local ./functions/internal/awse2e >"$$log" 2>&1 || \
 		{ cat "$$log"; exit 1; }; } && \
@@ -111,25 +137,33 @@ release: ## Build the binaries for linux, amd64 and arm64
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/sluice-linux-arm64 ./functions/local
 
 .PHONY: template
-template: ## Check template.yaml: the linter, the translation, and sam where there is one
+template: ## Check template.yaml: the linter, the translation, and sam where there is one (needs Python 3.10)
+	$(call needs,python3,Python 3.10 or later with its venv module)
 	.ci/template
 
 .PHONY: validate
 validate: template
 
 .PHONY: deploy
-deploy: ## Build for AWS with CONFIG, and deploy ENV (dev, staging, prod) of samconfig.toml
-	$(GO) run ./functions/local lint --target aws --config $(CONFIG)
+deploy: ## Build for AWS with CONFIG, and deploy ENV (dev, staging, prod) of samconfig.toml; STRICT= in spite of warnings
+	$(needs_env)
+	$(needs_sam)
+	$(GO) run ./functions/local lint --target aws $(STRICT) --config $(CONFIG)
 	sam build --config-env $(ENV)
 	sam deploy --config-env $(ENV)
 
 .PHONY: logs
 logs: ## Follow the logs of ENV's functions
+	$(needs_env)
+	$(needs_sam)
 	sam logs --config-env $(ENV) --tail $(foreach f,$(LAMBDAS),--cw-log-group /sluice/$(STACK)/$(f))
 
 # CloudFormation never deletes what holds data, so a person is told what is left.
 .PHONY: delete
 delete: ## Delete ENV's stack; its table and dead letters stay, and it says how to delete them
+	$(needs_env)
+	$(needs_sam)
+	$(call needs,aws,the AWS CLI v2)
 	@left=$$(aws cloudformation describe-stacks --stack-name $(STACK) --output text --query \
 		"Stacks[0].Outputs[?OutputKey=='TableName'||OutputKey=='DeadLetterQueueUrl'||OutputKey=='ReplayQueueUrl'].OutputValue") && \
 	sam delete --config-env $(ENV) && \
@@ -139,10 +173,17 @@ delete: ## Delete ENV's stack; its table and dead letters stay, and it says how 
 		*) echo "  aws dynamodb delete-table --table-name $$name";; \
 	esac; done
 
+# The events' tokens are no variables of the template, and sam passes on no others.
 .PHONY: invoke
-invoke: ## Run FUNCTION here with EVENT (needs Docker, and resources named in ENVVARS)
+invoke: export CONFIG := events/sluice.yaml
+invoke: ## Run FUNCTION here with EVENT and CONFIG (events/sluice.yaml); needs Docker, and resources named in ENVVARS
+	$(needs_env)
+	$(needs_sam)
 	sam build --config-env $(ENV) $(FUNCTION)
-	sam local invoke $(FUNCTION) --event $(EVENT) --env-vars $(ENVVARS)
+	@built=.aws-sam/build/template.yaml && \
+	awk '{ print } sub(/SLUICE_CONFIG:.*/, "ORDERS_TOKEN: orders-token") { print } \
+		sub(/ORDERS_TOKEN:.*/, "SLUICE_CONTROL_TOKEN: control-token") { print }' $$built >$$built.new && mv $$built.new $$built
+	sam local invoke $(FUNCTION) --config-env $(ENV) --event $(EVENT) --env-vars $(ENVVARS)
 
 # What `sam build` calls for each function of template.yaml, and anybody may by
 # hand: make build-IngestFunction ARTIFACTS_DIR=dir. Without the version control

@@ -16,6 +16,9 @@ const (
 // are at most 400 KB.
 const MaxEventBytesAWS = 350 * KiB
 
+// RightSecretAWS is what a reference to a secret should be on AWS.
+const RightSecretAWS = "use ssm:PATH or secretsmanager:ID"
+
 // Unfit is what of a valid configuration does not work on a target.
 func (c *Config) Unfit(t Target) []Fault {
 	var v validation
@@ -37,6 +40,21 @@ func (c *Config) Unfit(t Target) []Fault {
 			if d := &c.Destinations[i]; d.Type == TypeFile || d.Type == TypeStdout {
 				v.add(FieldPath("destinations", d.Name)+".type", "is "+d.Type+", which is for one machine: a function keeps no files", "must be http on AWS")
 			}
+		}
+	}
+	return v.faults
+}
+
+// Needs is what of a valid configuration works on a target only once somebody
+// sees to something there by hand.
+func (c *Config) Needs(t Target) []Fault {
+	var v validation
+	if t != TargetAWS {
+		return nil // who starts a process gives it its environment
+	}
+	for path, s := range c.Secrets() {
+		if scheme, name, _ := s.Split(); scheme == "env" {
+			v.add(path, "names the environment variable "+name+", which template.yaml gives to no function: none that needs it starts", RightSecretAWS)
 		}
 	}
 	return v.faults

@@ -48,6 +48,23 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// Nothing that is needed by name alone is in a function's environment.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	c := validConfig()
+	c.Control.Tokens = []Secret{"ssm:/t", "env:T", "secretsmanager:t"}
+	c.Sources[0].Auth = &Auth{Bearer: []Secret{"env:B"}}
+	c.Destinations[0].Headers = []ConfigHeader{{Name: "x-key", Secret: "env:K"}}
+	c.Destinations[0].Secrets = []Secret{"env:S"}
+	require.Equal(t, []string{"control.tokens[1]", "sources.orders.auth.bearer[0]", "destinations.crm.headers.x-key", "destinations.crm.secrets[0]"},
+		paths(c.Needs(TargetAWS)))
+	require.Equal(t, Fault{Path: "control.tokens[1]",
+		Problem: "names the environment variable T, which template.yaml gives to no function: none that needs it starts",
+		Right:   "use ssm:PATH or secretsmanager:ID"}, c.Needs(TargetAWS)[0])
+	require.Empty(t, c.Needs(TargetLocal))
+	require.Empty(t, c.Needs("any"))
+}
+
 func paths(faults []Fault) []string {
 	var p []string
 	for _, f := range faults {

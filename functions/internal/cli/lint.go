@@ -50,7 +50,7 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	if r.Config != nil {
 		t := core.Target(c.Target)
 		r.Faults = append(r.Faults, r.Place(r.Config.Unfit(t))...)
-		r.Warnings = append(r.Warnings, r.Place(r.Config.Idle(t))...)
+		r.Warnings = append(r.Warnings, r.Place(append(r.Config.Needs(t), r.Config.Idle(t)...))...)
 	}
 	if c.Data != "" && r.Config != nil {
 		stray, err := p.stray(ctx, c.Data, r.Config)

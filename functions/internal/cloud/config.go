@@ -60,10 +60,25 @@ func loadSettings(ctx context.Context, e *Env, p Process, needed part) (*setting
 		known = known.With(source, schemes...)
 	}
 	values, bad := known.ResolveAll(need)
-	if err := faults(r.Place(bad)); err != nil {
+	if err := faults(r.Place(advised(need, bad))); err != nil {
 		return nil, err
 	}
 	return &settings{config: r.Config, secrets: values, idle: r.Place(r.Config.Idle(core.TargetAWS)), hurts: r.Warnings}, nil
+}
+
+// advised adds to what is wrong with env: secrets what else they could be: a
+// deployment gives functions none.
+func advised(c *core.Config, bad []core.Fault) []core.Fault {
+	better := map[string]string{}
+	for _, f := range c.Needs(core.TargetAWS) {
+		better[f.Path] = f.Right
+	}
+	for i := range bad {
+		if right, ok := better[bad[i].Path]; ok {
+			bad[i].Right += "; or better, " + right
+		}
+	}
+	return bad
 }
 
 // resolve is a secret of the part that was needed.

@@ -121,7 +121,7 @@ sluice.yaml:8:13: destinations.s.type: is stdout, which is for one machine: a fu
 sluice.yaml:2:20: control.tokens[0]: names nothing; create it
 sluice.yaml:4:51: sources.orders.auth.webhook.secrets[0]: names nothing; create it
 sluice.yaml:6:64: destinations.crm.secrets[0]: names nothing; create it
-sluice.yaml:6:92: destinations.crm.headers.x-key: names the environment variable GONE, which is not set; set it before the start`},
+sluice.yaml:6:92: destinations.crm.headers.x-key: names the environment variable GONE, which is not set; set it before the start; or better, use ssm:PATH or secretsmanager:ID`},
 		{"AWS does not answer", secretive, down, core.Unavailable, "\nParameter Store does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
