@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type ReplayReport struct {
 	Replayed int
 	Failed   int
 	Left     int
+	Missing  []string // destinations of failed ones that are not configured, sorted
 }
 
 // Replay sends dead letters to their destination, in batches as they were,
@@ -162,7 +164,8 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 	}
 	dest := r.catalog.Destination(name)
 	if dest == nil {
-		return allBits(len(letters)) // it is not configured any more
+		r.missing(name)
+		return allBits(len(letters))
 	}
 	begin := r.ports.Clock.Now()
 	resp, outcome := r.ports.send(ctx, dest, &b)
@@ -179,6 +182,13 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 		return resp.Failed
 	default:
 		return allBits(len(letters))
+	}
+}
+
+// missing notes that a destination is not configured any more.
+func (r *replay) missing(name string) {
+	if at, known := slices.BinarySearch(r.report.Missing, name); !known {
+		r.report.Missing = slices.Insert(r.report.Missing, at, name)
 	}
 }
 

@@ -183,17 +183,24 @@ func TestReplayCountsWhatItCan(t *testing.T) {
 	}
 }
 
-// Letters of a destination that is not configured any more are failed ones,
-// without an attempt.
+// Letters of destinations that are not configured any more are failed ones,
+// without an attempt, and the report names each destination once.
 func TestReplayToADestinationThatIsGone(t *testing.T) {
 	t.Parallel()
-	m := buriedManual(t, 1)
+	m := buriedManual(t, 2)
+	require.NoError(t, m.memory.DeadLetters().Put(context.Background(), []core.DeadLetter{
+		{ID: "other/1", Batch: "other", Buffer: "b", Destination: "before", Attempts: 1, Item: core.Item{Seq: 1}},
+	}))
 	c := config()
 	c.Destinations[0].Name, c.Buffers[0].To = "new", "new"
 	m.configure(c)
 	report, err := m.replayer.Replay(context.Background(), core.ReplayRequest{})
 	require.NoError(t, err)
-	require.Equal(t, core.ReplayReport{Failed: 2, Left: 2}, report)
+	require.Equal(t, core.ReplayReport{Failed: 5, Left: 5, Missing: []string{"before", "out"}}, report)
 	require.Empty(t, m.sent)
-	require.Equal(t, 2, m.free())
+
+	report, err = m.replayer.Replay(context.Background(), core.ReplayRequest{To: "new", Max: 1})
+	require.NoError(t, err)
+	require.Equal(t, core.ReplayReport{Replayed: 1, Left: 4}, report)
+	require.Equal(t, 4, m.free())
 }

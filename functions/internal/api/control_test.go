@@ -311,6 +311,15 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayToWhatIsGone names the destinations that are not configured.
+func TestReplayToWhatIsGone(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.report = core.ReplayReport{Failed: 2, Left: 2, Missing: []string{"old", "slow"}}
+	w := h.post("/v1/deadletters/replay", "")
+	require.JSONEq(t, `{"replayed":0,"failed":2,"left":2,"missing":["old","slow"]}`, w.Body.String())
+}
+
 // TestReplayOfNoBuffer refuses a name that neither is configured nor has dead
 // letters, without a look at all of them only to know.
 func TestReplayOfNoBuffer(t *testing.T) {

@@ -24,6 +24,9 @@ type ReplayReport struct {
 	Replayed int `json:"replayed"`
 	Failed   int `json:"failed"` // and dead letters still
 	Left     int `json:"left"`   // at least: where to count is to look at each, as many as there was time for
+
+	// Missing are the destinations of failed ones that are not configured.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // maxReplayBytes bounds the body of a replay.
@@ -49,7 +52,7 @@ func (h *handler) replay(w http.ResponseWriter, r *http.Request, _ string) error
 	if err != nil {
 		return err
 	}
-	if report == (core.ReplayReport{}) && !h.configured(picked.Filter.Buffer) {
+	if report.Replayed+report.Failed+report.Left == 0 && !h.configured(picked.Filter.Buffer) {
 		return noBuffer() // it is misspelled
 	}
 	return reply(w, ReplayReport(report))

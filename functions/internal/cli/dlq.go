@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sluice/core"
@@ -109,9 +111,21 @@ func (c *dlqReplayCommand) Run(ctx context.Context, p *program) error {
 	case missing > 0:
 		return fmt.Errorf("%s not found: --id names no such dead letter", plural(missing, "letter"))
 	case sum.Failed > 0:
-		return errFailed
+		return notTaken(&sum)
 	}
 	return nil
+}
+
+// notTaken says why letters are dead letters still, as far as it is known here.
+func notTaken(sum *api.ReplayReport) error {
+	if len(sum.Missing) == 0 {
+		return fmt.Errorf("%s not taken again: the server's log has the answers, \"sluice dlq list\" those of before", plural(sum.Failed, "letter"))
+	}
+	lines := make([]string, len(sum.Missing))
+	for i, name := range sum.Missing {
+		lines[i] = fmt.Sprintf("destination %q is not configured: give --to, or configure it", name)
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 // missing is how many of the letters that were named are not there.
@@ -140,7 +154,7 @@ func (c *dlqReplayCommand) replay(ctx context.Context, cl *client, sum *api.Repl
 		if err != nil {
 			return err
 		}
-		sum.Replayed, sum.Failed, sum.Left = sum.Replayed+r.Replayed, r.Failed, r.Left
+		sum.Replayed, sum.Failed, sum.Left, sum.Missing = sum.Replayed+r.Replayed, r.Failed, r.Left, r.Missing
 		if r.Replayed == 0 || r.Left <= r.Failed {
 			return nil
 		}
