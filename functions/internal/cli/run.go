@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -99,7 +100,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err != nil {
 		return p.report(err)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(negatives(args))
 	switch {
 	case exited && bare:
 		return exitUsage
@@ -109,6 +110,25 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return p.report(usagef("%v", err))
 	}
 	return p.report(command.Run())
+}
+
+var negative = regexp.MustCompile(`^-[0-9]`)
+
+// negatives joins each flag with the negative number behind it, which the
+// parser would take for a flag, so that the command itself can refuse it.
+func negatives(args []string) []string {
+	joined := make([]string, 0, len(args))
+	for i, a := range args {
+		if a == "--" {
+			return append(joined, args[i:]...)
+		}
+		if last := len(joined) - 1; negative.MatchString(a) && last >= 0 && strings.HasPrefix(joined[last], "--") && !strings.Contains(joined[last], "=") {
+			joined[last] += "=" + a
+			continue
+		}
+		joined = append(joined, a)
+	}
+	return joined
 }
 
 // report says what went wrong, if anything, and returns the exit code.
