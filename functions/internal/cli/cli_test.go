@@ -102,8 +102,14 @@ func fakeServe(ctx context.Context, o wire.ServeOptions) error {
 	return nil
 }
 
-func fakeStored(context.Context, string) ([]core.BufferStats, error) {
-	return []core.BufferStats{{Buffer: "orders", Pending: 1}, {Buffer: "retired", Pending: 1200, Claimed: 34, Groups: 2}}, nil
+func fakeStored(context.Context, string) (*holdings, error) {
+	return &holdings{
+		buffers: []core.BufferStats{
+			{Buffer: "orders", Pending: 1}, {Buffer: "retired", Pending: 1200, Claimed: 34, Groups: 2}, {Buffer: "drained"},
+		},
+		lettersOf: map[string]int64{"orders": 3, "drained": 2},
+		lettersTo: map[string]int64{"console": 1, "slow": 4},
+	}, nil
 }
 
 func checkExit(ts *testscript.TestScript, _ bool, args []string) {

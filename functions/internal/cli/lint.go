@@ -15,9 +15,9 @@ type lintCommand struct {
 	configFlag
 
 	Strict bool   `help:"Exit 1 on warnings too."`
-	Target string `default:"any"                                                                         enum:"any,local,aws" help:"Where it is to run: any, local or aws. The last two also check what it needs there."`
-	Data   string `help:"Also open this data folder, and warn of events whose buffer is not configured." placeholder:"DIR"`
-	JSON   bool   `help:"Print JSON."                                                                    name:"json"`
+	Target string `default:"any"                                                                                     enum:"any,local,aws" help:"Where it is to run: any, local or aws. The last two also check what it needs there."`
+	Data   string `help:"Also open this data folder, and warn of events and dead letters of what is not configured." placeholder:"DIR"`
+	JSON   bool   `help:"Print JSON."                                                                                name:"json"`
 }
 
 // Help shows examples.
@@ -81,30 +81,16 @@ func holdsStore(dir string) error {
 	return nil
 }
 
-// stray reports what a data folder holds for buffers that are not configured.
+// stray reports what a data folder holds for what is not configured.
 func (p *program) stray(ctx context.Context, dir string, c *core.Config) ([]core.Fault, error) {
 	if err := holdsStore(dir); err != nil { // opening would make one
 		return nil, err
 	}
-	stats, err := p.stored(ctx, dir)
+	h, err := p.stored(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(c.Buffers))
-	for i := range c.Buffers {
-		known[c.Buffers[i].Name] = true
-	}
-	var faults []core.Fault
-	for _, s := range stats {
-		if !known[s.Buffer] {
-			faults = append(faults, core.Fault{
-				Path:    core.FieldPath("buffers", s.Buffer),
-				Problem: fmt.Sprintf("is not configured, but %s holds %s of it", dir, plural(s.Pending+s.Claimed, "event")),
-				Right:   "they are kept, and delivered when the buffer is back",
-			})
-		}
-	}
-	return faults, nil
+	return h.stray(dir, c), nil
 }
 
 func (c *lintCommand) show(p *program, r *config.Result) error {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"sluice/core"
 	"sluice/functions/internal/wire"
 )
 
@@ -45,7 +44,7 @@ type program struct {
 	wait     func(context.Context, time.Duration) error
 	terminal func(any) bool // whether a reader or writer is a terminal
 	serve    func(context.Context, wire.ServeOptions) error
-	stored   func(ctx context.Context, dir string) ([]core.BufferStats, error) // what a data folder holds
+	stored   func(ctx context.Context, dir string) (*holdings, error)
 }
 
 // Run runs the command line args (without the program's name) and returns the

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,15 +22,24 @@ func TestStored(t *testing.T) {
 	}})
 	require.NoError(t, err)
 
+	letters := make([]core.DeadLetter, letterPage+1) // more than a page
+	for i := range letters {
+		letters[i] = core.DeadLetter{ID: fmt.Sprint(i), Buffer: "drained", Destination: "slow"}
+	}
+	letters[0].Buffer, letters[1].Destination = "orders", "crm"
+	require.NoError(t, store.DeadLetters().Put(t.Context(), letters))
+
 	_, err = stored(t.Context(), dir)
 	require.Equal(t, core.Unavailable, core.CodeOf(err), "a running system has it")
 
 	require.NoError(t, store.Close())
 	for range 2 { // looking changes nothing
-		stats, err := stored(t.Context(), dir)
+		h, err := stored(t.Context(), dir)
 		require.NoError(t, err)
-		require.Len(t, stats, 1)
-		require.Equal(t, "retired", stats[0].Buffer)
-		require.EqualValues(t, 3, stats[0].Pending)
+		require.Len(t, h.buffers, 1)
+		require.Equal(t, "retired", h.buffers[0].Buffer)
+		require.EqualValues(t, 3, h.buffers[0].Pending)
+		require.Equal(t, map[string]int64{"drained": letterPage, "orders": 1}, h.lettersOf)
+		require.Equal(t, map[string]int64{"slow": letterPage, "crm": 1}, h.lettersTo)
 	}
 }
