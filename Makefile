@@ -138,7 +138,8 @@ release: ## Build the binaries for linux, amd64 and arm64
 
 .PHONY: template
 template: ## Check template.yaml: the linter, the translation, and sam where there is one (needs Python 3.10)
-	$(call needs,python3,Python 3.10 or later with its venv module)
+	@python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+		{ echo "make $@ needs Python 3.10 or later with its venv module, as python3 in PATH" >&2; exit 2; }
 	.ci/template
 
 .PHONY: validate

@@ -172,7 +172,8 @@ func TestOutputs(t *testing.T) {
 	t.Parallel()
 	outputs := within[object](t, load(t), "Outputs")
 	for _, name := range []string{
-		"ApiUrl", "IngestUrl", "TableName", "CheckQueueUrl", "DeliverQueueUrl", "DeadLetterQueueUrl", "ReplayQueueUrl",
+		"ApiUrl", "IngestUrl", "TableName", "CheckQueueUrl", "DeliverQueueUrl", "DeadLetterQueueUrl", "DeadLetterQueueArn",
+		"ReplayQueueUrl", "ReplayQueueArn", "IngestFunctionName", "CheckFunctionName", "DeliverFunctionName",
 		"FlushFunctionName", "DashboardUrl",
 	} {
 		require.NotEmpty(t, within[string](t, outputs, name, "Description"), name)
