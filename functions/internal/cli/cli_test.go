@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -94,10 +95,16 @@ func inDir(ts *testscript.TestScript, args []string) error {
 	return nil
 }
 
+// takenAddress is where another listens already.
+const takenAddress = "127.0.0.1:9999"
+
 // fakeServe says how it was called, is ready, and ends.
 func fakeServe(ctx context.Context, o wire.ServeOptions) error {
 	o.Log.InfoContext(ctx, "serving", slog.String("data", o.Data), slog.String("listen", o.Listen), slog.Duration("grace", o.Grace))
 	o.Log.DebugContext(ctx, "details")
+	if o.Listen == takenAddress {
+		return core.Wrap(core.Unavailable, syscall.EADDRINUSE, "cannot listen on %s", o.Listen)
+	}
 	o.Ready("http://" + o.Listen)
 	return nil
 }

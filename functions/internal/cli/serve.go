@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -42,6 +46,13 @@ func (c *serveCommand) AfterApply() error {
 	if c.Grace < 0 {
 		return errors.New("--grace must not be negative")
 	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		port := "8080"
+		if _, e := strconv.ParseUint(c.Listen, 10, 16); e == nil {
+			port = c.Listen
+		}
+		return fmt.Errorf("--listen %q: must be HOST:PORT, such as 127.0.0.1:%s, or :%s for every address", c.Listen, port, port)
+	}
 	return nil
 }
 
@@ -58,11 +69,15 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.serve(ctx, wire.ServeOptions{
+	err = p.serve(ctx, wire.ServeOptions{
 		Config: c.Config, Data: c.Data, Listen: c.Listen, Grace: c.Grace,
 		Stdout: p.stdout, Log: log, Reload: reload,
 		Ready: func(url string) { p.welcome(cfg, c.Data, url) },
 	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; choose another with --listen", err)
+	}
+	return err
 }
 
 // logger logs to stderr.
@@ -115,9 +130,22 @@ func (p *program) welcome(c *core.Config, data, url string) {
 		w = p.stderr
 	}
 	fmt.Fprintf(w, "Sluice is listening on %s (data in %s)\n", p.paint(w).bold(url), clean(data))
-	if example := firstSend(c, url); example != "" {
+	if example := firstSend(c, connectable(url)); example != "" {
 		fmt.Fprintf(w, "Try:  %s\n", example)
 	}
+}
+
+// connectable is a URL at which a system that is announced under another can
+// be reached from here: "any address" is none to connect to.
+func connectable(announced string) string {
+	u, err := url.Parse(announced)
+	if err != nil {
+		return announced
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+	}
+	return u.String()
 }
 
 // firstSend is a command that sends an event to the first source that curl can

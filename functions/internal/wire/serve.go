@@ -116,7 +116,7 @@ func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	url := "http://" + l.Addr().String()
+	url := announced(o.Listen, l.Addr())
 	o.Log.Info("listening", "url", url, "data", o.Data)
 	if o.Ready != nil {
 		o.Ready(url)
@@ -137,6 +137,17 @@ func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error
 	n.close(grace)
 	o.Log.Info("stopped")
 	return err
+}
+
+// announced is the URL of a listener: the host as it was asked for, as the
+// system names every address [::], and the port that it got.
+func announced(asked string, got net.Addr) string {
+	host, _, err := net.SplitHostPort(asked)
+	_, port, e := net.SplitHostPort(got.String())
+	if err != nil || e != nil || host == "" {
+		return "http://" + got.String()
+	}
+	return "http://" + net.JoinHostPort(host, port)
 }
 
 // shutDown lets the requests under way end, until ctx does.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,8 +105,20 @@ func TestServeOnAnAddressThatIsTaken(t *testing.T) {
 	err = Serve(t.Context(), o)
 	require.Equal(t, core.Unavailable, core.CodeOf(err))
 	require.ErrorContains(t, err, "cannot listen on "+o.Listen)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.NoError(t, l.Close())
 	untouched(t, &o)
+}
+
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	everywhere := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8083}
+	for asked, want := range map[string]string{
+		"0.0.0.0:8083": "http://0.0.0.0:8083", "0.0.0.0:0": "http://0.0.0.0:8083", "[::]:8083": "http://[::]:8083",
+		":8083": "http://[::]:8083", "localhost:8083": "http://localhost:8083", "": "http://[::]:8083",
+	} {
+		require.Equal(t, want, announced(asked, everywhere), asked)
+	}
 }
 
 func TestServeOnAFolderThatIsTaken(t *testing.T) {
