@@ -137,7 +137,7 @@ release: ## Build the binaries for linux, amd64 and arm64
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/sluice-linux-arm64 ./functions/local
 
 .PHONY: template
-template: ## Check template.yaml: the linter, the translation, and sam where there is one (needs Python 3.10)
+template: ## Check template.yaml: the linter, the translation, and sam (needs Python 3.10)
 	@python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
 		{ echo "make $@ needs Python 3.10 or later with its venv module, as python3 in PATH" >&2; exit 2; }
 	.ci/template
