@@ -157,7 +157,7 @@ func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.request(ctx, body)
+	r, err := c.request(ctx, p, body)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config
 const newID = "<new id>"
 
 // request is the event as a client would post it.
-func (c *routeCommand) request(ctx context.Context, body []byte) (*http.Request, error) {
+func (c *routeCommand) request(ctx context.Context, p *program, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/sources/"+c.Source, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (c *routeCommand) request(ctx context.Context, body []byte) (*http.Request,
 	case c.ContentType != "":
 		r.Header.Set("Content-Type", c.ContentType)
 	case r.Header.Get("Content-Type") == "":
-		r.Header.Set("Content-Type", guessType(body))
+		r.Header.Set("Content-Type", p.guess(body))
 	}
 	return r, nil
 }

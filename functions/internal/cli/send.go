@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"sluice/core"
 	"sluice/core/jsonbody"
+	"sluice/core/reader"
 	"sluice/functions/internal/api"
 )
 
@@ -104,7 +106,10 @@ func (s *sending) single(ctx context.Context, id, contentType string, in io.Read
 		return err
 	}
 	if contentType == "" {
-		contentType = guessType(body)
+		if len(body) == 0 {
+			return errors.New("there is nothing to send; if an empty event is meant, give its --content-type")
+		}
+		contentType = s.guess(body)
 	}
 	a, err := s.post(ctx, call{path: []string{"v1", "sources", s.source}, body: body}, contentType, id)
 	switch {
@@ -132,6 +137,18 @@ func readEvent(in io.Reader) ([]byte, error) {
 		err = fmt.Errorf("the event has more than %s, which no source takes", size(maxEvent))
 	}
 	return body, err
+}
+
+// guess is the content type that a body looks like. It warns of what seems to
+// be meant as JSON, but is none: an endpoint may read it otherwise.
+func (p *program) guess(body []byte) string {
+	kind := guessType(body)
+	if begin := bytes.TrimLeft(body, " \t\r\n"); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
+		if err := reader.Check(body); err != nil {
+			fmt.Fprintf(p.stderr, "%s taken as %s: %s\n", p.paint(p.stderr).yellow("warning:"), kind, clean(err.Error()))
+		}
+	}
+	return kind
 }
 
 // guessType is the content type that a body looks like.
