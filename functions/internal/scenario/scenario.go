@@ -111,7 +111,7 @@ control: {tokens: [env:%s]}
 sources:
   in: {type: http, auth: none%s}
 destinations:
-  out: {type: http, url: %q, allowPrivate: true, timeout: 1s%s}
+  out: {type: http, url: %q, allowPrivate: true, timeout: 5s%s}
 buffers:
   b: {from: [in], to: out, groupBy: "{{ .json.k }}"%s}
 `, TokenVariable, s.source, sink.URL, s.destination, s.buffer)})

@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen, before it gives up.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // within is the next value of a channel.
 func within[T any](t *testing.T, c <-chan T, what string) T {
