@@ -140,7 +140,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
-	e, name := find(r.URL.Path)
+	e, name := find(r.URL)
 	switch {
 	case e == nil || !h.has(e.part):
 		return core.Errorf(core.NotFound, "there is nothing at this path; the API is below /v1/")

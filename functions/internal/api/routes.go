@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -44,8 +45,12 @@ var fixed = map[string]*endpoint{
 	"/metrics":               {methods: get, part: control, serve: (*handler).metrics},
 }
 
-// find is the endpoint of a path, and the name in it. nil: there is none.
-func find(path string) (*endpoint, string) {
+// find is the endpoint of a URL's path, and the name in it. nil: there is none.
+func find(u *url.URL) (*endpoint, string) {
+	path := u.Path
+	if strings.Contains(strings.ToLower(u.RawPath), "%2f") {
+		return nil, "" // a slash in a name, which none has: orders%2Fbatch is no batch
+	}
 	if rest, ok := strings.CutPrefix(path, "/v1/sources/"); ok {
 		return named(rest, "/batch", single, batch)
 	}

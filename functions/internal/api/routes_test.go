@@ -16,7 +16,8 @@ func TestPaths(t *testing.T) {
 	h := setup(t)
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v2/buffers", "/v1/sources", "/v1/sources/", "/v1/sources//batch", "/v1/sources/orders/",
-		"/v1/sources/orders/batch/", "/v1/sources/orders/other", "/v1/sources/orders%2Fother", "//v1/sources/orders",
+		"/v1/sources/orders/batch/", "/v1/sources/orders/other", "/v1/sources/orders%2Fother", "/v1/sources/orders%2Fbatch", "/v1/sources/orders%2fbatch", "/v1%2Fsources/orders",
+		"/v1/buffers/crm-orders%2Fgroups", "/v1/deadletters%2Freplay", "//v1/sources/orders",
 		"/v1/buffers/", "/v1/buffers//groups", "/v1/buffers/crm-orders/", "/v1/buffers/crm-orders/groups/a", "/v1/buffers/crm-orders/flush",
 		"/v1/flush", "/v1/deadletters/", "/v1/deadletters/replay/x", "/healthz/", "/HEALTHZ", "/metrics/x",
 	} {
