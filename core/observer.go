@@ -38,6 +38,9 @@ type Attempt struct {
 	Lateness time.Duration // from the deadline to the begin of the send
 }
 
+// Refused tells of events that were refused before an [Ingester] saw them.
+func (o *Observer) Refused(source string, n int) { o.events(source, EventsRefused, n) }
+
 func (o *Observer) events(source, outcome string, n int) {
 	if o != nil && o.Events != nil && n > 0 {
 		o.Events(source, outcome, n)

@@ -20,6 +20,7 @@ type Backend struct {
 	Catalog  *core.Catalog
 	Ready    func() error // why the process can't work now; nil: it can
 	Ingester Ingester
+	Refused  func(source string, n int) // events were refused before the Ingester saw them; may be nil
 
 	Store       Store
 	Replayer    Replayer

@@ -41,15 +41,15 @@ func (h *handler) ingestBatch(w http.ResponseWriter, r *http.Request, name strin
 	defer m.giveBack()
 	body, err := h.receive(r, s, limit{h.MaxBatchBytes, "in one request; send fewer events at a time"}, &m)
 	if err != nil {
-		return err
+		return h.turnedAway(name, 1, err) // of at least one event
 	}
 	elements, ids, err := form.read(body)
 	if err != nil {
-		return refused(err)
+		return h.turnedAway(name, max(1, len(elements)), refused(err))
 	}
 	events, err := h.events(r.Header, form, elements, ids)
 	if err != nil {
-		return err
+		return h.turnedAway(name, max(1, len(elements)), err)
 	}
 	receipt, err := h.Ingester.Ingest(r.Context(), name, events)
 	if err != nil {

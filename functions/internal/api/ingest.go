@@ -19,22 +19,38 @@ func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) er
 	}
 	m := ration{left: &h.memory}
 	defer m.giveBack()
-	body, err := h.receive(r, s, s.limit, &m)
+	e, err := h.event(r, s, &m)
 	if err != nil {
-		return err
-	}
-	e := core.Event{ContentType: first(r.Header, "Content-Type"), Body: body}
-	if err := identify(&e, r.Header); err != nil {
-		return err
-	}
-	if e.Headers, _, err = headersOf(r.Header); err != nil {
-		return err
+		return h.turnedAway(name, 1, err)
 	}
 	receipt, err := h.Ingester.Ingest(r.Context(), name, []core.Event{e})
 	if err != nil {
 		return err
 	}
 	return accepted(w, &receipt)
+}
+
+// event is the event that a request to a source is.
+func (h *handler) event(r *http.Request, s *source, m *ration) (core.Event, error) {
+	body, err := h.receive(r, s, s.limit, m)
+	if err != nil {
+		return core.Event{}, err
+	}
+	e := core.Event{ContentType: first(r.Header, "Content-Type"), Body: body}
+	if err := identify(&e, r.Header); err != nil {
+		return core.Event{}, err
+	}
+	e.Headers, _, err = headersOf(r.Header)
+	return e, err
+}
+
+// turnedAway tells of n events that were refused, and returns why. Those of
+// senders who are not let in are no events of the source.
+func (h *handler) turnedAway(source string, n int, err error) error {
+	if code := core.CodeOf(err); h.Refused != nil && code != core.Unauthorized && code != core.Forbidden {
+		h.Refused(source, n)
+	}
+	return err
 }
 
 // source is a source by its name.

@@ -205,3 +205,34 @@ func TestRefusedByCore(t *testing.T) {
 	w = h.post(sourcePath, `{"k":1}`, "Content-Type", "application/json")
 	h.refused(w, http.StatusBadRequest, "the group key of buffer crm-orders, {{ .json.k.x }}, fails on this event")
 }
+
+// TestRefusalsAreTold shows which refusals are told of: those of senders that
+// are let in, of events that the ingester never sees.
+func TestRefusalsAreTold(t *testing.T) {
+	t.Parallel()
+	json, ndjson := []string{"Content-Type", "application/json"}, []string{"Content-Type", "application/x-ndjson"}
+	for _, tt := range []struct {
+		name, path, body string
+		header           []string
+		told             []string
+	}{
+		{"taken", sourcePath, `{}`, json, nil},
+		{"too large", sourcePath, `"` + strings.Repeat("x", 100) + `"`, json, []string{"orders 1"}},
+		{"no JSON", sourcePath, `{`, json, []string{"orders 1"}},
+		{"too many headers", sourcePath, `{}`, append(json, "X-A", strings.Repeat("x", 9000)), []string{"orders 1"}},
+		{"a batch with a bad line", batchPath, "{}\n{", ndjson, []string{"orders 1"}},
+		{"a batch with a bad id", batchPath, "{}\n{}\n{}", append(ndjson, "Idempotency-Key", strings.Repeat("x", 300)), []string{"orders 3"}},
+		{"a batch that the ingester refuses", batchPath, `"` + strings.Repeat("x", 100) + `"`, ndjson, nil},
+		{"no source", "/v1/sources/other", `{`, json, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, maxEventBytes(64))
+			h.post(tt.path, tt.body, tt.header...)
+			require.Equal(t, tt.told, h.refusals)
+		})
+	}
+	h := setup(t, auth(core.Auth{Bearer: []core.Secret{"env:ONE"}}))
+	h.post(sourcePath, `{`, json...)
+	require.Empty(t, h.refusals, "a stranger")
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -35,7 +36,11 @@ type house struct {
 	replayed []core.ReplayRequest
 	report   core.ReplayReport // of each replay
 	ready    error
-	log      bytes.Buffer
+
+	mu       sync.Mutex
+	refusals []string // by the API itself: source and number
+
+	log bytes.Buffer
 }
 
 // config has one source, open to loopback, one buffer and one destination.
@@ -113,6 +118,11 @@ func (h *house) newHandler(c *core.Catalog, o api.Options, in api.Ingester) http
 	handler, err := api.New(api.Backend{
 		Catalog: c, Ingester: in, Replayer: h, Store: h.store, DeadLetters: h.store.DeadLetters(),
 		Attempts: &h.attempts, Ready: func() error { return h.ready },
+		Refused: func(source string, n int) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.refusals = append(h.refusals, fmt.Sprint(source, " ", n))
+		},
 	}, o)
 	require.NoError(h.t, err)
 	return handler

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,11 @@ func TestIngest(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, answer.StatusCode, answer.Body)
 	require.Len(t, r.queue.all(), 1, "the second item has filled the batch")
 	require.Contains(t, r.log.String(), "sluice_events_total")
+
+	require.NotContains(t, r.log.String(), `"outcome":"refused"`)
+	answer = call(t, h, http.MethodPost, "/v1/sources/orders", "orders-token", strings.Repeat("x", 400<<10))
+	require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode, answer.Body)
+	require.Contains(t, r.log.String(), `"outcome":"refused"`)
 
 	for _, tt := range []struct {
 		method, path, token string

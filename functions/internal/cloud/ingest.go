@@ -40,6 +40,7 @@ func (f *function) ingest(o *outside) (HTTPHandler, error) {
 		Catalog:  f.catalog,
 		Ready:    ready(o.store, f.clock),
 		Ingester: core.NewIngester(f.catalog, f.ports(o)),
+		Refused:  f.ports(o).Observer.Refused,
 	}, api.Options{Resolve: f.settings.resolve, Clock: f.clock, Log: f.log})
 	if err != nil {
 		return nil, err

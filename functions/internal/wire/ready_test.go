@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -118,4 +119,26 @@ func TestReadiness(t *testing.T) {
 	n.stop(t.Context())
 	n.close(t.Context())
 	require.Error(t, store.Close())
+}
+
+// What the API refuses by itself counts as refused too.
+func TestRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	store, err := embed.Open(t.TempDir(), embed.Options{})
+	require.NoError(t, err)
+	n, _, _ := newNodeOn(t, store, io.Discard)
+	require.NoError(t, n.start(read(t, configure(t, "", "type: stdout"))))
+	do := func(method, path, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		n.ServeHTTP(w, r)
+		return w
+	}
+	require.Equal(t, http.StatusBadRequest, do(http.MethodPost, "/v1/sources/in", "{").Code)
+	require.Contains(t, do(http.MethodGet, "/metrics", "").Body.String(), `sluice_events_total{outcome="refused",source="in"} 1`)
+	n.stop(t.Context())
+	n.close(t.Context())
+	require.NoError(t, store.Close())
 }

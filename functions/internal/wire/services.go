@@ -57,6 +57,7 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	handler, err := api.New(api.Backend{
 		Catalog:     catalog,
 		Ingester:    core.NewIngester(catalog, ports),
+		Refused:     ports.Observer.Refused,
 		Replayer:    core.NewReplayer(catalog, ports, p.letters),
 		Store:       ports.Store,
 		DeadLetters: p.letters,
