@@ -39,6 +39,10 @@ type ReplayRequest struct {
 
 	Budget time.Duration // no batch is begun after this; 0: four minutes
 	Chunk  int           // letters held in memory at a time, which bounds a batch too; 0: 1,000
+
+	// Lease is how long letters are kept from other replays, also when this one
+	// dies: longer than its last send; 0: ten minutes.
+	Lease time.Duration
 }
 
 // ReplayReport is what came of a replay. Letters are replayed when their
@@ -64,6 +68,9 @@ func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, e
 	}
 	if q.Chunk == 0 {
 		q.Chunk = replayChunk
+	}
+	if q.Lease == 0 {
+		q.Lease = replayLease
 	}
 	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(q.Budget)}
 	err := run.all(ctx)
@@ -103,7 +110,7 @@ func (r *replay) all(ctx context.Context) error {
 			return nil
 		}
 		now := r.ports.Clock.Now()
-		letters, err := r.letters.Take(ctx, r.request.Filter, limit, now, now.Add(replayLease))
+		letters, err := r.letters.Take(ctx, r.request.Filter, limit, now, now.Add(r.request.Lease))
 		if err != nil || len(letters) == 0 {
 			return err
 		}

@@ -16,6 +16,10 @@ const (
 	replayTime     = 12 * time.Second
 	replaySettling = 9 * time.Second
 
+	// replayHold is how long a replay that died keeps its letters from others:
+	// longer than any lives.
+	replayHold = time.Minute
+
 	// replayChunk is how many letters a replay holds: of the largest, some
 	// 50 MB.
 	replayChunk = 100
@@ -61,7 +65,7 @@ type replayer struct{ *core.Replayer }
 
 // Replay replays dead letters.
 func (r replayer) Replay(ctx context.Context, q core.ReplayRequest) (core.ReplayReport, error) {
-	q.Budget, q.Chunk = replayTime, replayChunk
+	q.Budget, q.Chunk, q.Lease = replayTime, replayChunk, replayHold
 	if deadline, ok := ctx.Deadline(); ok {
 		q.Budget = min(q.Budget, max(time.Millisecond, time.Until(deadline)-replaySettling-claiming))
 	}
