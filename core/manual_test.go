@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,12 +256,11 @@ func errorOf(err error, hook func() error) error {
 
 // once is a hook that does something the first time, and lets the others be.
 func once(do func() error) func() error {
-	done := false
+	var done atomic.Bool
 	return func() error {
-		if done {
+		if done.Swap(true) {
 			return nil
 		}
-		done = true
 		return do()
 	}
 }
