@@ -35,7 +35,7 @@ type shipment struct {
 	claim    Claim
 	items    []Item
 	deadline Millis // since when it could have been sent
-	was      Millis // CheckAt before the group was claimed
+	was      Millis // CheckAt before this deliverer took or renewed its claim
 }
 
 // Deliver sends the group's next batch, if one is due, and reports whether
@@ -51,7 +51,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 	if err != nil || s == nil {
 		return false, err
 	}
-	d.rest(store, s, s.was)
+	d.rest(store, s)
 	r, outcome := d.send(ctx, s)
 	return d.conclude(store, s, &r, outcome)
 }
@@ -140,7 +140,7 @@ func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, was
 		return nil, err
 	}
 	if s.items, err = d.members(ctx, s); err != nil {
-		d.rest(ctx, s, s.was)
+		d.rest(ctx, s)
 		_, e := d.postpone(ctx, s, unreadable)
 		return nil, errors.Join(err, e)
 	}
@@ -199,7 +199,7 @@ func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Gr
 		return nil, err
 	}
 	if len(items) == 0 {
-		d.rest(ctx, s, s.was)
+		d.rest(ctx, s)
 		return nil, Errorf(Conflict, "items %d to %d are void", taking.From, taking.To)
 	}
 	return s, nil
@@ -208,14 +208,14 @@ func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Gr
 // rest sees to what a claim that this deliverer goes on to hold leaves behind:
 // another takes what is due if it may; anything else is checked at CheckAt,
 // which the update may have moved.
-func (d *Deliverer) rest(ctx context.Context, s *shipment, was Millis) {
+func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	ctx, cancel := context.WithTimeout(ctx, restTime)
 	defer cancel()
 	p, now, g := &s.sub.Policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):
 		d.ports.hand(ctx, s.sub.delivery(s.ref, g))
-	case g.CheckAt != was:
+	case g.CheckAt != s.was:
 		d.ports.armCheck(ctx, s.ref, g)
 	}
 }

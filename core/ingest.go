@@ -125,8 +125,15 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 		parts[i].Life = in.ports.IDs.New()
 	}
 	done, err := in.ports.Store.Append(ctx, now, parts)
-	ctx = context.WithoutCancel(ctx)    // they are stored, whether their sender still waits or not
-	sideBySide(len(done), func(i int) { // with an error, too, there may be something to be done
+	ctx = context.WithoutCancel(ctx) // what is in the store does not go with its sender
+	var hinted []int                 // most parts ask for none; with an error, too, some may
+	for i := range done {
+		if done[i].Armed || done[i].Reached {
+			hinted = append(hinted, i)
+		}
+	}
+	sideBySide(len(hinted), func(n int) {
+		i := hinted[n]
 		ref, a := parts[i].Ref, &done[i]
 		if a.Armed {
 			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})

@@ -72,15 +72,14 @@ func failedItems(items []Item, failed Bits) []Item {
 // claim's lease. When they can't be put, the claim is tried again later:
 // nothing is dropped.
 func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (bool, error) {
-	var checkAt Millis
 	err := d.update(ctx, s, func(g *Group, now Millis) error {
-		checkAt = g.CheckAt
+		s.was = g.CheckAt
 		return g.Renew(s.claim.ID, s.claim.Lease, &s.sub.Policy, now)
 	})
 	if err != nil {
 		return d.unsettled(ctx, s, err)
 	}
-	d.rest(ctx, s, checkAt)
+	d.rest(ctx, s)
 	if err := d.ports.DeadLetters.Put(ctx, s.letters(items, r, reason, d.ports.Clock.Now())); err != nil {
 		d.ports.Observer.failed("put dead letters", err)
 		return d.release(ctx, s, r, 0)

@@ -83,8 +83,9 @@
 // after its last possible deadline, and is kept longer when it is read in the
 // second half of that, or found waiting by [Store.Maintain]. A record expires
 // only when it is empty, set by the very update that empties it; an append takes
-// it back. A gap beside items that are older than half the retention may have
-// had items: it is reported as a loss, and never fenced.
+// it back. A gap behind items that are older than half the retention may have
+// had items: it is reported as a loss, and waited for and fenced like any other,
+// as a writer that is still at work leaves one that looks the same.
 //
 // # What differs from the embedded store
 //
