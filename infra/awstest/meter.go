@@ -3,6 +3,7 @@ package awstest
 import (
 	"context"
 	"maps"
+	"reflect"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -104,45 +105,18 @@ func (m *Meter) install(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(count, middleware.Before)
 }
 
-// asking is a copy of a DynamoDB request that asks what it costs. Any other
-// request is returned as it is.
+// asking is a copy of a DynamoDB request that asks what it costs. A request
+// that can't ask is returned as it is.
 func asking(params any) any {
-	const total = types.ReturnConsumedCapacityTotal
-	switch p := params.(type) {
-	case *dynamodb.GetItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.BatchGetItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.QueryInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.ScanInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.PutItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.UpdateItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.DeleteItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
-	case *dynamodb.BatchWriteItemInput:
-		c := *p
-		c.ReturnConsumedCapacity = total
-		return &c
+	const field = "ReturnConsumedCapacity"
+	in := reflect.Indirect(reflect.ValueOf(params))
+	if in.Kind() != reflect.Struct || !in.FieldByName(field).IsValid() {
+		return params
 	}
-	return params
+	c := reflect.New(in.Type())
+	c.Elem().Set(in)
+	c.Elem().FieldByName(field).Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
+	return c.Interface()
 }
 
 // consumed is what an answer says that it has cost.

@@ -1,17 +1,15 @@
 package cloud
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sluice/functions/internal/lambdatest"
 )
 
 var update = flag.Bool("update", false, "write the golden answers of events/")
@@ -20,21 +18,8 @@ var update = flag.Bool("update", false, "write the golden answers of events/")
 // golden answer, and the configuration that they go by.
 const folder = "../../../events"
 
-// raw is a function as Lambda calls it.
-type raw func(ctx context.Context, event []byte) (any, error)
-
-func rawly[In, Out any](h func(context.Context, In) (Out, error)) raw {
-	return func(ctx context.Context, event []byte) (any, error) {
-		var in In
-		if err := json.Unmarshal(event, &in); err != nil {
-			return nil, err
-		}
-		return h(ctx, in)
-	}
-}
-
 // start makes a function by its name, on an empty store.
-func start(t *testing.T, name string) raw {
+func start(t *testing.T, name string) lambdatest.Handler {
 	t.Helper()
 	vars := variables(t, "")
 	vars["SLUICE_CONFIG"] = filepath.Join(folder, "sluice.yaml")
@@ -45,17 +30,17 @@ func start(t *testing.T, name string) raw {
 	case "ingest":
 		h, err := r.ingest(r.outside)
 		require.NoError(t, err)
-		return rawly(h)
+		return lambdatest.Handle(h)
 	case "check":
-		return rawly(r.checking())
+		return lambdatest.Handle(r.checking())
 	case "deliver":
-		return rawly(r.deliver(r.outside, r.sender))
+		return lambdatest.Handle(r.deliver(r.outside, r.sender))
 	case "flush":
-		return rawly(r.flushing(r.outside, new(upkeep)))
+		return lambdatest.Handle(r.flushing(r.outside, new(upkeep)))
 	case "control":
 		h, err := r.control(r.outside, r.sender)
 		require.NoError(t, err)
-		return rawly(h)
+		return lambdatest.Handle(h)
 	}
 	require.FailNow(t, "an event of no function", name)
 	return nil
@@ -80,7 +65,7 @@ func TestEvents(t *testing.T) {
 			t.Parallel()
 			event, err := os.ReadFile(path)
 			require.NoError(t, err)
-			got := answer(t, start(t, function), event)
+			got := start(t, function).Answer(t, event)
 			golden := name + ".golden.json"
 			if *update {
 				require.NoError(t, os.WriteFile(golden, got, 0o600))
@@ -93,29 +78,4 @@ func TestEvents(t *testing.T) {
 	for _, function := range []string{"ingest", "check", "deliver", "flush", "control"} {
 		require.NotZero(t, ran[function], "no event of %s has run", function)
 	}
-}
-
-// answer is what a function answers, or its error as Lambda tells of it,
-// without what is not set.
-func answer(t *testing.T, call raw, event []byte) []byte {
-	t.Helper()
-	out, err := call(t.Context(), event)
-	if err != nil {
-		out = map[string]string{"errorMessage": err.Error(), "errorType": reflect.Indirect(reflect.ValueOf(err)).Type().Name()}
-	}
-	text, err := json.Marshal(out)
-	require.NoError(t, err)
-	var members map[string]any
-	require.NoError(t, json.Unmarshal(text, &members))
-	for name, v := range members {
-		if v == nil {
-			delete(members, name)
-		}
-	}
-	var got bytes.Buffer
-	enc := json.NewEncoder(&got)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	require.NoError(t, enc.Encode(members))
-	return got.Bytes()
 }

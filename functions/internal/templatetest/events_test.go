@@ -1,7 +1,6 @@
 package templatetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -12,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -20,25 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sluice/functions/internal/cloud"
+	"sluice/functions/internal/lambdatest"
 	"sluice/infra/awstest"
 )
 
 var update = flag.Bool("update", false, "write the golden answers of events/")
 
-// invoke gives a function an event as Lambda does, and returns its answer.
-type invoke func(ctx context.Context, event []byte) (any, error)
-
-// handler makes an invoke of a function that cloud has made.
-func handler[In, Out any](t *testing.T, handle func(context.Context, In) (Out, error), err error) invoke {
+// handler makes a Handler of a function that cloud has made.
+func handler[In, Out any](t *testing.T, handle func(context.Context, In) (Out, error), err error) lambdatest.Handler {
 	t.Helper()
 	require.NoError(t, err)
-	return func(ctx context.Context, event []byte) (any, error) {
-		var in In
-		if err := json.Unmarshal(event, &in); err != nil {
-			return nil, err
-		}
-		return handle(ctx, in)
-	}
+	return lambdatest.Handle(handle)
 }
 
 // actions are the calls that a function has made, by the actions that they need.
@@ -70,7 +60,7 @@ func (a *actions) through(t *testing.T, service, standin string) string {
 
 // start makes a function as its main does, by the configuration of events/, on
 // an empty table and empty queues.
-func start(t *testing.T, function string, a *actions) invoke {
+func start(t *testing.T, function string, a *actions) lambdatest.Handler {
 	t.Helper()
 	client := awstest.SQS(t)
 	checks, letters := awstest.Queue(t, client, nil), awstest.Queue(t, client, nil)
@@ -129,7 +119,7 @@ func TestEvents(t *testing.T) {
 			call := start(t, function, &a)
 			for _, name := range names {
 				t.Run(strings.TrimPrefix(name, function+"-"), func(t *testing.T) {
-					got := answer(t, call, read(t, filepath.Join("events", name+".json")))
+					got := call.Answer(t, read(t, filepath.Join("events", name+".json")))
 					golden := filepath.Join("events", name+".golden.json")
 					if *update {
 						require.NoError(t, os.WriteFile(filepath.Join(root, golden), got, 0o644))
@@ -147,31 +137,6 @@ func TestEvents(t *testing.T) {
 			}
 		})
 	}
-}
-
-// answer is a function's answer as text: what it returns, or the error as
-// Lambda passes it on.
-func answer(t *testing.T, call invoke, event []byte) []byte {
-	t.Helper()
-	out, err := call(t.Context(), event)
-	if err != nil {
-		out = map[string]string{"errorMessage": err.Error(), "errorType": reflect.Indirect(reflect.ValueOf(err)).Type().Name()}
-	}
-	text, err := json.Marshal(out)
-	require.NoError(t, err)
-	var members map[string]any
-	require.NoError(t, json.Unmarshal(text, &members))
-	for name, v := range members {
-		if v == nil {
-			delete(members, name)
-		}
-	}
-	var pretty bytes.Buffer
-	enc := json.NewEncoder(&pretty)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	require.NoError(t, enc.Encode(members))
-	return pretty.Bytes()
 }
 
 // fixtures are the names of a function's events, good and bad.
