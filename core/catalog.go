@@ -1,10 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"time"
 
+	"sluice/core/fold"
 	"sluice/core/render"
 )
 
@@ -30,8 +33,11 @@ type Route struct {
 type Subscription struct {
 	Buffer      *Buffer
 	Destination *Destination
-	Policy      Policy
+	Policy      Policy // of its groups; a time window's has its deadline, too
 	key         *render.Template
+	windows     *windows   // nil: none
+	fold        *fold.Fold // of its windows; nil: they leave as they are
+	foldedBy    string     // names the settings that rows are made by
 }
 
 // NewCatalog compiles a configuration. An invalid one is refused with the
@@ -75,15 +81,52 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		CapItems:    b.Overflow.MaxItems,
 		Ordered:     b.Ordered,
 		Concurrency: b.Concurrency,
-		Lease:       d.Timeout + leaseMargin,
+		Lease:       cmp.Or(b.RecoverAfter, d.Timeout+leaseMargin),
 		MaxHold:     d.Retry.Max,
+		Rest:        rest(b.FlushEvery),
 	}}
+	if b.Window != nil {
+		if s.windows, err = newWindows(b.Window, k.config.Store.Retention); err != nil {
+			return Wrap(Invalid, err, "buffers.%s.window.time", b.Name)
+		}
+	}
+	if err := s.folds(b); err != nil {
+		return err
+	}
 	k.buffers[b.Name] = s
 	for _, from := range b.From {
 		r := k.routes[from]
 		r.Subscriptions = append(r.Subscriptions, s)
 	}
 	return nil
+}
+
+// folds compiles how a buffer's windows are folded.
+func (s *Subscription) folds(b *Buffer) error {
+	s.foldedBy = "items"
+	if len(b.Fold) == 0 {
+		return nil
+	}
+	columns := make([]fold.Column, len(b.Fold))
+	for i, c := range b.Fold {
+		columns[i] = fold.Column{Name: c.Name, Expr: c.Expr}
+	}
+	var err error
+	if s.fold, err = fold.Compile(columns); err != nil {
+		return Wrap(Invalid, err, "buffers.%s.fold", b.Name)
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q", b.GroupBy, columns)
+	s.foldedBy = strconv.FormatUint(h.Sum64(), 36)
+	return nil
+}
+
+// rest is how often a group is checked that only a flush delivers.
+func rest(flushEvery time.Duration) time.Duration {
+	if flushEvery == 0 {
+		return 0
+	}
+	return max(2*flushEvery, time.Hour)
 }
 
 // Config is the configuration that the catalog was made of.
@@ -101,7 +144,8 @@ func (k *Catalog) Destination(name string) *Destination { return k.destinations[
 // MaxKeyBytes bounds a group key, in bytes.
 const MaxKeyBytes = 2 << 10
 
-// Key renders the group that an event belongs to. Invalid: the template fails
+// Key renders the group that an event belongs to, or within its time window the
+// row. Invalid: the template fails
 // on the event, or the key is too long.
 func (s *Subscription) Key(e *Event) (string, error) {
 	key, err := s.key.Execute(view{e})
@@ -114,23 +158,40 @@ func (s *Subscription) Key(e *Event) (string, error) {
 	return key, nil
 }
 
-// ref is the group that an event belongs to.
-func (s *Subscription) ref(e *Event) (Ref, error) {
+// Place is the group that an event belongs to at now. late says that it has been
+// moved on, as its time window counts as shipped. Invalid, TooLarge: the buffer
+// does not take the event.
+func (s *Subscription) Place(e *Event, now Millis) (ref Ref, late bool, err error) {
 	if limit := s.Policy.CapBytes; e.Size() > limit {
-		return Ref{}, Errorf(TooLarge, "the event has %d bytes; buffer %s takes at most %d (overflow.maxBytes)", e.Size(), s.Buffer.Name, limit)
+		return Ref{}, false, Errorf(TooLarge, "the event has %d bytes; buffer %s takes at most %d (overflow.maxBytes)", e.Size(), s.Buffer.Name, limit)
 	}
 	key, err := s.Key(e)
-	return Ref{Buffer: s.Buffer.Name, Key: key, Shard: s.shard(e)}, err
+	if err != nil {
+		return Ref{}, false, err
+	}
+	if s.windows == nil {
+		return Ref{Buffer: s.Buffer.Name, Key: key, Shard: s.shard(e.ID)}, false, nil
+	}
+	if s.fold != nil {
+		if err := s.fold.Check(view{e}); err != nil {
+			return Ref{}, false, Errorf(Invalid, "buffer %s does not take the event: %v", s.Buffer.Name, err)
+		}
+	}
+	window, late, err := s.windows.of(e, now)
+	if err != nil {
+		return Ref{}, false, Errorf(CodeOf(err), "buffer %s does not take the event: %s", s.Buffer.Name, DetailOf(err))
+	}
+	return Ref{Buffer: s.Buffer.Name, Key: window, Shard: s.shard(key)}, late, nil
 }
 
-// shard is the shard of its group that an event belongs to: the same one
-// however often the event is sent.
-func (s *Subscription) shard(e *Event) int {
+// shard is the shard for what is to stay together: a row of a time window, or an
+// event however often it is sent.
+func (s *Subscription) shard(of string) int {
 	if s.Buffer.Shards <= 1 {
 		return 0
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(e.ID)) // never fails
+	_, _ = h.Write([]byte(of)) // never fails
 	return int(h.Sum32() % uint32(s.Buffer.Shards))
 }
 

@@ -35,12 +35,12 @@ func (c *Checker) check(ctx context.Context, h Hint) error {
 	if err != nil || g.Life != h.Life {
 		return err
 	}
-	now := c.ports.Clock.Now()
-	if g.Wanted(&sub.Policy, now) {
+	now, p := c.ports.Clock.Now(), sub.policy(h.Ref)
+	if g.Wanted(p, now) {
 		return c.ports.Queue.Hand(ctx, sub.delivery(h.Ref, &g))
 	}
 	next := g.Clone()
-	moved := next.Check(&sub.Policy, now)
+	moved := next.Check(p, now)
 	switch {
 	case moved && (next.CheckAt <= g.CheckAt || h.At == g.CheckAt && h.At <= now):
 		return c.ports.rearm(ctx, sub, h.Ref, &g)
@@ -56,8 +56,9 @@ var errUnchanged = errors.New("nothing to change")
 // rearm sets the next check of a group that is not to be delivered now,
 // unless it has changed since it was read, and arms what has moved.
 func (p *Ports) rearm(ctx context.Context, sub *Subscription, ref Ref, was *Group) error {
+	policy := sub.policy(ref)
 	g, err := p.Store.Update(ctx, ref, was, func(g *Group) error {
-		if g.Life != was.Life || g.Rev != was.Rev || !g.Check(&sub.Policy, p.Clock.Now()) {
+		if g.Life != was.Life || g.Rev != was.Rev || !g.Check(policy, p.Clock.Now()) {
 			return errUnchanged
 		}
 		return nil
@@ -69,10 +70,10 @@ func (p *Ports) rearm(ctx context.Context, sub *Subscription, ref Ref, was *Grou
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // the record says so now
-	if now := p.Clock.Now(); g.CheckAt > now && g.Wanted(&sub.Policy, now) {
+	if now := p.Clock.Now(); g.CheckAt > now && g.Wanted(policy, now) {
 		p.hand(ctx, sub.delivery(ref, &g)) // an append that the transition did not see has filled it
 	}
-	p.armCheck(ctx, ref, &g)
+	p.armCheck(ctx, policy, ref, &g)
 	for i := range g.Claims {
 		if old := was.Find(g.Claims[i].ID); old == nil || old.Due != g.Claims[i].Due {
 			p.armClaim(ctx, ref, &g, &g.Claims[i])

@@ -22,6 +22,12 @@ type Claim struct {
 	FirstErrorAt Millis
 	Error        string // the last error, at most MaxClaimError bytes
 	Mark         uint64 // where the store begins to look for item From; 0: there
+
+	// Fold, when it is not empty, says that the claim is a whole window, which
+	// leaves in rows, and by which settings they were made: Sent of those have
+	// been settled.
+	Fold string
+	Sent int
 }
 
 // MaxClaimError bounds the error text that a claim keeps, in bytes.
@@ -44,6 +50,7 @@ type Taking struct {
 	NextAt  Millis // arrival of item To + 1, or a lower bound; 0 when not known
 	Mark    uint64 // where the store begins to look for item To + 1; 0: there
 	Reason  Reason
+	Fold    string // not empty: it is a whole window, which leaves in rows made by these settings
 }
 
 // Claim takes a prefix of the pending items as a new claim, which the caller
@@ -58,7 +65,7 @@ func (g *Group) Claim(t Taking, p *Policy, now Millis) (Claim, error) {
 	var c Claim
 	if t.Items > 0 {
 		c = Claim{ID: fmt.Sprintf("%s-%d", g.Life, t.From), From: t.From, To: t.To,
-			Reason: t.Reason, Attempt: 1, Lease: 1, Due: now.Add(p.Lease), Mark: g.Mark}
+			Reason: t.Reason, Attempt: 1, Lease: 1, Due: now.Add(p.Lease), Mark: g.Mark, Fold: t.Fold}
 		g.Claims = append(g.Claims, c)
 	}
 	g.Head, g.HeadBytes, g.Mark = t.To, t.Through, t.Mark
@@ -154,6 +161,28 @@ func (g *Group) Renew(id string, lease uint64, p *Policy, now Millis) error {
 	c.Due = now.Add(p.Lease)
 	g.changed(p, now)
 	return nil
+}
+
+// Advance settles the rows of a claim up to number sent, made by the settings
+// fold, and makes the next of them a first attempt under a new lease. Conflict:
+// the lease has passed on; nothing changes.
+func (g *Group) Advance(id string, lease uint64, fold string, sent int, p *Policy, now Millis) error {
+	c, err := g.held(id, lease)
+	if err != nil {
+		return err
+	}
+	c.Fold, c.Sent, c.Attempt = fold, sent, 1
+	c.FirstErrorAt, c.Error = 0, ""
+	c.Due = now.Add(p.Lease)
+	g.changed(p, now)
+	return nil
+}
+
+// Hasten makes a claim that waits for its retry due now.
+func (g *Group) Hasten(id string, now Millis) {
+	if c := g.Find(id); c != nil && !c.Held() {
+		c.Due = min(c.Due, now)
+	}
 }
 
 // Shrink settles the members of a claim that a partial success took, and

@@ -77,6 +77,24 @@ type Buffer struct {
 	Ordered     bool  // written as `ordering: {}`
 	Shards      int   // records that each group is spread over; DynamoDB
 	Size        int64 // 0: no limit
+
+	Window       *WindowConfig // nil: none
+	Fold         []FoldColumn  // in the file's order; nil: items leave as they are
+	FlushEvery   time.Duration // written as `flush: {every: 5m}`; 0: no flush is needed for a delivery
+	ClaimLimit   int           // the most items that a flush claims of a group at a time; 0: Batch.MaxItems
+	RecoverAfter time.Duration // lease of a claim; 0: the destination's timeout and a margin
+}
+
+// FoldColumn is a column of the rows that a window folds into: an expression,
+// such as "sum .json.amount", and its name.
+type FoldColumn struct{ Name, Expr string }
+
+// WindowConfig makes a buffer's groups time windows.
+type WindowConfig struct {
+	Every    time.Duration // how long a window is; they are aligned to the Unix epoch
+	Grace    time.Duration // how long after its end it still takes events
+	Time     string        // template of an event's time; "": the time at which it was received
+	MaxAhead time.Duration // events further in the future are refused
 }
 
 // BatchConfig is a buffer's flush conditions.

@@ -7,13 +7,13 @@ import "context"
 // those of a writer that is still at work; and its FirstAt may be no more than
 // a lower bound. When the group is not due after all, it sees to it that the
 // group is looked at again. Conflict: at once.
-func (d *Deliverer) confirm(ctx context.Context, sub *Subscription, ref Ref, g *Group, page *Page) (Verdict, error) {
-	p, now := &sub.Policy, d.ports.Clock.Now()
+func (d *Deliverer) confirm(ctx context.Context, e *errand, g *Group, page *Page) (Verdict, error) {
+	p, now, ref := e.policy, d.ports.Clock.Now(), e.ref
 	known := g.knowing(page)
 	if len(page.Items) > 0 && known.FirstAt < page.Items[0].ReceivedAt && page.Items[0].ReceivedAt <= now {
 		known.FirstAt = page.Items[0].ReceivedAt
 	}
-	v := Evaluate(&known, p, now)
+	v := e.evaluate(&known, now)
 	switch {
 	case page.RetryAt != 0 && (!v.Due || page.End == g.Head):
 		d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: page.RetryAt})
@@ -35,7 +35,7 @@ func (d *Deliverer) confirm(ctx context.Context, sub *Subscription, ref Ref, g *
 	if err != nil {
 		return Verdict{}, err
 	}
-	d.ports.armCheck(ctx, ref, &after)
+	d.ports.armCheck(ctx, p, ref, &after)
 	return Verdict{}, Errorf(Conflict, "%s has fewer or later items than its record said", ref)
 }
 

@@ -76,6 +76,12 @@ var (
 	BatchesRange       = Range{UnitCount, 1, 1, MaxClaims} // batches of one group in flight
 	SizeRange          = Range{UnitCount, 0, 0, 1_000_000_000}
 	ShardsRange        = Range{UnitCount, 1, 1, 64}
+	WindowEveryRange   = durations(time.Minute, time.Second, 24*time.Hour)
+	WindowGraceRange   = durations(5*time.Second, 0, time.Hour)
+	WindowAheadRange   = durations(time.Hour, 0, 24*time.Hour)
+	FlushEveryRange    = durations(5*time.Minute, time.Second, 24*time.Hour)
+	ClaimLimitRange    = Range{UnitCount, 0, 0, 10_000} // 0: batch.maxItems
+	RecoverAfterRange  = durations(0, 0, time.Hour)     // 0: the destination's timeout and leaseMargin
 	RetentionRange     = durations(7*24*time.Hour, 3*time.Hour, 365*24*time.Hour)
 )
 
@@ -178,4 +184,13 @@ func NewBuffer(name string) Buffer {
 // for one batch of the size that makes a group due.
 func (b *BatchConfig) DefaultMaxBytes() int64 {
 	return max(OverflowBytesRange.Default, b.MaxBytes)
+}
+
+// NewWindow is a window with every default.
+func NewWindow() WindowConfig {
+	return WindowConfig{
+		Every:    time.Duration(WindowEveryRange.Default),
+		Grace:    time.Duration(WindowGraceRange.Default),
+		MaxAhead: time.Duration(WindowAheadRange.Default),
+	}
 }

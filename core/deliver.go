@@ -27,15 +27,40 @@ const restTime = 5 * time.Second
 // unreadable is how long a group waits that could not be read or claimed.
 const unreadable = time.Second
 
+// errand is what a deliverer is sent for.
+type errand struct {
+	sub    *Subscription
+	ref    Ref
+	policy *Policy
+	seen   *Group // as the sender of the delivery has read it; nil: it has not
+	pull   *pull  // what a flush asks for; nil: what is due
+
+	recovering bool // what failed was the recovery of a claim
+}
+
 // shipment is a claim that this deliverer holds, with its items.
 type shipment struct {
-	sub      *Subscription
-	ref      Ref
+	*errand
+
 	group    Group // as this deliverer has last read or written it
 	claim    Claim
-	items    []Item
+	items    []Item // of the batch that is next
+	rows     []Item // of a claim that leaves in rows: those not yet settled
+	window   *Window
 	deadline Millis // since when it could have been sent
 	was      Millis // CheckAt before this deliverer took or renewed its claim
+	full     bool   // the claim left items behind that were there
+	result   step
+}
+
+// step is what came of one claim.
+type step struct {
+	more      bool    // there is more to be sent at once, by the conditions
+	rows      int     // handed to the destination
+	delivered int     // taken by it
+	failure   error   // of the last send
+	outcome   Outcome // of the last send
+	settling  error   // why the claim could not be settled; Conflict: its lease had passed on
 }
 
 // Deliver sends the group's next batch, if one is due, and reports whether
@@ -46,45 +71,63 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 	if sub == nil || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // its items wait until the buffer is configured, or the process runs, again
 	}
-	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
-	s, err := d.take(store, sub, &del)
-	if err != nil || s == nil {
+	s, err := d.ship(ctx, &errand{sub: sub, ref: del.Ref, policy: sub.policy(del.Ref), seen: del.Seen})
+	if s == nil {
 		return false, err
 	}
+	return s.result.more, err
+}
+
+// ship takes what is next, sends and settles it. nil: nothing was to be sent.
+func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
+	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
+	s, err := d.take(store, e)
+	if err != nil || s == nil {
+		return nil, err
+	}
 	d.rest(store, s)
-	r, outcome := d.send(ctx, s)
-	return d.conclude(store, s, &r, outcome)
+	for {
+		r, outcome := d.send(ctx, s)
+		goOn, err := d.conclude(store, s, &r, outcome)
+		if !goOn {
+			return s, err
+		}
+		if !d.ports.timely(ctx, s.sub.Destination) {
+			s.result.more = true
+			return s, d.postpone(store, s, 0)
+		}
+	}
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
 // retry is due or whose deliverer died before any new one. nil: nothing is due.
-func (d *Deliverer) take(ctx context.Context, sub *Subscription, del *Delivery) (*shipment, error) {
-	seen := del.Seen
+func (d *Deliverer) take(ctx context.Context, e *errand) (*shipment, error) {
+	seen := e.seen
 	for range races {
-		g, err := d.look(ctx, sub, del.Ref, seen)
+		g, err := d.look(ctx, e, seen)
 		if err != nil {
 			return nil, err
 		}
 		seen = nil
-		s, err := d.next(ctx, sub, del, &g)
+		s, err := d.next(ctx, e, &g)
 		switch {
 		case err == nil:
 			return s, nil
 		case CodeOf(err) != Conflict:
-			d.later(ctx, del.Ref, &g)
+			d.later(ctx, e, &g)
 			return nil, err
 		}
 		// another was faster: look again
 	}
-	d.ports.hand(ctx, sub.delivery(del.Ref, nil)) // later, when the others are through
+	d.ports.hand(ctx, e.sub.delivery(e.ref, nil)) // later, when the others are through
 	return nil, nil
 }
 
 // later has a group looked at again after a failure, as the hint that led here
 // is used up. However many deliverers fail at it, one hint comes of it: only
 // who moves an overdue check arms it.
-func (d *Deliverer) later(ctx context.Context, ref Ref, was *Group) {
-	g, err := d.ports.Store.Update(ctx, ref, was, func(g *Group) error {
+func (d *Deliverer) later(ctx context.Context, e *errand, was *Group) {
+	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
 		now := d.ports.Clock.Now()
 		if g.Life != was.Life || g.Rev != was.Rev || g.CheckAt > now {
 			return errUnchanged
@@ -93,116 +136,97 @@ func (d *Deliverer) later(ctx context.Context, ref Ref, was *Group) {
 		return nil
 	})
 	if err == nil {
-		d.ports.armCheck(ctx, ref, &g)
+		d.ports.armCheck(ctx, e.policy, e.ref, &g)
 	}
 }
 
 // look reads the group, unless what the sender of the delivery has seen will
 // do: if it has changed since, no claim on it succeeds.
-func (d *Deliverer) look(ctx context.Context, sub *Subscription, ref Ref, seen *Group) (Group, error) {
-	if seen != nil && seen.Life != "" && seen.Wanted(&sub.Policy, d.ports.Clock.Now()) {
+func (d *Deliverer) look(ctx context.Context, e *errand, seen *Group) (Group, error) {
+	if seen != nil && seen.Life != "" && seen.Wanted(e.policy, d.ports.Clock.Now()) {
 		return seen.Clone(), nil
 	}
-	return d.ports.Store.Group(ctx, ref)
+	return d.ports.Store.Group(ctx, e.ref)
 }
 
-func (d *Deliverer) next(ctx context.Context, sub *Subscription, del *Delivery, g *Group) (*shipment, error) {
-	p, now, ref := &sub.Policy, d.ports.Clock.Now(), del.Ref
-	if c := g.Expired(p, now); c != nil {
-		return d.recover(ctx, sub, ref, g, c)
+func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, error) {
+	p, now := e.policy, d.ports.Clock.Now()
+	e.recovering = false
+	if c := e.expired(g, now); c != nil {
+		e.recovering = true
+		return d.recover(ctx, e, g, c)
 	}
-	if !g.Blocked(p, now) && Evaluate(g, p, now).Due {
-		return d.claim(ctx, sub, ref, g)
+	if !g.Blocked(p, now) && e.evaluate(g, now).Due {
+		return d.begin(ctx, e, g)
+	}
+	if e.pull != nil {
+		return nil, nil
 	}
 	if g.CheckAt != 0 && g.CheckAt <= now {
 		// it was due when it was handed over, and that used its hint up
-		return nil, d.ports.rearm(ctx, sub, ref, g)
+		return nil, d.ports.rearm(ctx, e.sub, e.ref, g)
 	}
-	if was := del.Seen; was != nil && was.Life == g.Life && was.Rev == g.Rev {
+	if was := e.seen; was != nil && was.Life == g.Life && was.Rev == g.Rev {
 		// by the sender's clock it was due, and nothing has changed since: ours is behind
 		if at := earliest(g.CheckAt, g.ClaimDue()); at > now {
-			d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: at})
+			d.ports.arm(ctx, Hint{Ref: e.ref, Life: g.Life, At: at})
 		}
 	}
 	return nil, nil
 }
 
 // recover takes an expired claim as it is.
-func (d *Deliverer) recover(ctx context.Context, sub *Subscription, ref Ref, was *Group, c *Claim) (*shipment, error) {
-	s := &shipment{sub: sub, ref: ref, deadline: c.Due}
+func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim) (*shipment, error) {
+	s := &shipment{errand: e, deadline: c.Due}
 	var err error
-	s.group, err = d.ports.Store.Update(ctx, ref, was, func(g *Group) (err error) {
+	s.group, err = d.ports.Store.Update(ctx, e.ref, was, func(g *Group) (err error) {
+		now := d.ports.Clock.Now()
 		s.was = g.CheckAt
-		s.claim, err = g.Recover(c.ID, &sub.Policy, d.ports.Clock.Now())
+		if e.pull != nil && e.pull.early {
+			g.Hasten(c.ID, now)
+		}
+		s.claim, err = g.Recover(c.ID, e.policy, now)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if s.items, err = d.members(ctx, s); err != nil {
+	s.of()
+	if err := d.members(ctx, s); err != nil {
 		d.rest(ctx, s)
-		_, e := d.postpone(ctx, s, unreadable)
-		return nil, errors.Join(err, e)
+		return nil, errors.Join(err, d.postpone(ctx, s, unreadable))
 	}
 	return s, nil
 }
 
-// members reads the unsettled items of a shipment's claim.
-func (d *Deliverer) members(ctx context.Context, s *shipment) ([]Item, error) {
-	var items []Item
-	c := &s.claim
-	for from := c.From; from <= c.To; {
-		page, err := d.ports.Store.Items(ctx, s.ref, &s.group, Span{From: from, To: c.To})
+// members reads what a shipment's claim has still to send.
+func (d *Deliverer) members(ctx context.Context, s *shipment) error {
+	if s.claim.Fold != "" {
+		return d.unfold(ctx, s)
+	}
+	return d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To}, func(it *Item) {
+		s.items = append(s.items, *it)
+	})
+}
+
+// read goes through a span of a claim, and shows its unsettled items to fn.
+func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*Item)) error {
+	for to := span.To; span.From <= to; {
+		page, err := d.ports.Store.Items(ctx, s.ref, &s.group, span)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range page.Items {
-			if c.Has(page.Items[i].Seq) {
-				items = append(items, page.Items[i])
+			if s.claim.Has(page.Items[i].Seq) {
+				fn(&page.Items[i])
 			}
 		}
-		if page.End < from {
-			return nil, Errorf(Unavailable, "the items of %s from %d on can't be read yet", s.ref, from)
+		if page.End < span.From {
+			return Errorf(Unavailable, "the items of %s from %d on can't be read yet", s.ref, span.From)
 		}
-		from = page.End + 1
+		span.From = page.End + 1
 	}
-	return items, nil
-}
-
-// claim opens a claim on the first pending items of a group that is due.
-func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Group) (*shipment, error) {
-	p := &sub.Policy
-	page, err := d.ports.Store.Items(ctx, ref, g, Span{
-		From: g.Head + 1, To: g.Tail, MaxItems: p.MaxItems, MaxBytes: p.CapBytes,
-	})
-	if err != nil {
-		return nil, err
-	}
-	v, err := d.confirm(ctx, sub, ref, g, &page)
-	if err != nil || !v.Due {
-		return nil, err
-	}
-	taking, items := Split(g.Head+1, &page, v.Reason, p)
-	if taking.To == g.Tail {
-		taking.NextAt = g.LastAt // what is behind by now has arrived since
-	}
-	s := &shipment{sub: sub, ref: ref, items: items, deadline: v.Deadline}
-	s.group, err = d.ports.Store.Update(ctx, ref, g, func(now *Group) (err error) {
-		if now.Life != g.Life {
-			return Errorf(Conflict, "the group has begun anew")
-		}
-		s.was = now.CheckAt
-		s.claim, err = now.Claim(taking, p, d.ports.Clock.Now())
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(items) == 0 {
-		d.rest(ctx, s)
-		return nil, Errorf(Conflict, "items %d to %d are void", taking.From, taking.To)
-	}
-	return s, nil
+	return nil
 }
 
 // rest sees to what a claim that this deliverer goes on to hold leaves behind:
@@ -211,12 +235,12 @@ func (d *Deliverer) claim(ctx context.Context, sub *Subscription, ref Ref, g *Gr
 func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	ctx, cancel := context.WithTimeout(ctx, restTime)
 	defer cancel()
-	p, now, g := &s.sub.Policy, d.ports.Clock.Now(), &s.group
+	p, now, g := s.policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):
 		d.ports.hand(ctx, s.sub.delivery(s.ref, g))
 	case g.CheckAt != s.was:
-		d.ports.armCheck(ctx, s.ref, g)
+		d.ports.armCheck(ctx, p, s.ref, g)
 	}
 }
 
@@ -226,10 +250,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	if len(s.items) == 0 {
 		return Response{}, Delivered
 	}
-	b := Batch{ID: s.claim.ID, Buffer: s.ref.Buffer, Group: s.ref.Key,
+	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window,
 		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: s.items}
 	begin := d.ports.Clock.Now()
 	r, outcome := d.ports.send(ctx, s.sub.Destination, &b)
+	s.result.sent(&r, outcome, len(s.items))
 	d.ports.Observer.attempt(&Attempt{
 		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: s.sub.Destination.Name,
 		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,
@@ -237,4 +262,18 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 		At: begin, Took: d.ports.Clock.Now().Sub(begin), Lateness: max(0, begin.Sub(s.deadline)),
 	})
 	return r, outcome
+}
+
+// sent notes what came of a send of n rows.
+func (r *step) sent(resp *Response, o Outcome, n int) {
+	r.rows += n
+	r.outcome, r.failure = o, nil
+	switch o {
+	case Delivered:
+		r.delivered += n
+		return
+	case Partial:
+		r.delivered += n - resp.Failed.Len()
+	}
+	r.failure = errors.New(cause(resp))
 }

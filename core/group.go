@@ -41,6 +41,10 @@ type Group struct {
 	Void      uint64 // pending numbers that are known to have no item
 	VoidBytes int64  // and what they count in TailBytes
 	Mark      uint64 // where the store begins to look for number Head + 1; 0: there
+
+	// Closed, when it is not zero, says that the group takes no more items, and
+	// until when a store keeps its record, though it be empty, to refuse them.
+	Closed Millis
 }
 
 // Clone is a copy that shares nothing with g.
@@ -161,13 +165,17 @@ type Appended struct {
 	Life    string
 	Rev     uint64
 	Reached bool // it made the group reach MaxItems or MaxBytes
+	Closed  bool // the group takes no more: nothing has changed
 }
 
-// Append numbers n items of so many payload bytes. life is used when the
-// record is new. Full: the group's ceiling is reached.
+// Append numbers n items of so many payload bytes, unless the group is closed.
+// life is used when the record is new. Full: the group's ceiling is reached.
 func (g *Group) Append(n int, bytes int64, life string, p *Policy, now Millis) (Appended, error) {
 	if n < 1 {
 		return Appended{}, Errorf(Internal, "append of %d items", n)
+	}
+	if g.Closed != 0 && p.ShipAt != 0 { // else its buffer has windows no more
+		return Appended{Closed: true}, nil
 	}
 	ceiling := g.ceiling(p)
 	if ceiling > 0 && g.Tail+uint64(n) > ceiling {
@@ -186,7 +194,7 @@ func (g *Group) Append(n int, bytes int64, life string, p *Policy, now Millis) (
 	}
 	armed := g.CheckAt == 0
 	if armed {
-		g.CheckAt = now.Add(p.FirstCheck())
+		g.CheckAt = p.FirstCheck(now)
 	}
 	return g.Appended(n, bytes, armed, p), nil
 }
@@ -222,6 +230,9 @@ func (g *Group) ceiling(p *Policy) uint64 {
 
 // full is the reason for which the group is due whatever the time, or "".
 func (g *Group) full(p *Policy) Reason {
+	if p.ShipAt != 0 || p.Rest != 0 {
+		return ""
+	}
 	switch n, bytes := g.Pending()-g.Void, g.PendingBytes()-g.VoidBytes; {
 	case n >= uint64(p.MaxItems):
 		return ReasonItems
@@ -229,6 +240,15 @@ func (g *Group) full(p *Policy) Reason {
 		return ReasonBytes
 	}
 	return ""
+}
+
+// Close makes the group refuse more items, and its record be kept until a
+// time. A group that is closed already stays so.
+func (g *Group) Close(until Millis, p *Policy, now Millis) {
+	if g.Closed == 0 {
+		g.Closed = until
+		g.changed(p, now)
+	}
 }
 
 // Check sets when to look at the group next. It reports whether it moved

@@ -13,15 +13,21 @@ type Ports struct {
 	Queue       Queue
 	Sender      func(destination string) Sender // nil for an unknown one
 	DeadLetters DeadLetterSink
+	Coordinator Coordinator // nil: the store is this process's alone
 	Clock       Clock
 	IDs         IDs
 	Rand        Rand
 	Observer    *Observer
+
+	// Slot waits until one more send to a destination may be under way in this
+	// process, beside those of the queue; release ends it. nil: at once.
+	Slot func(ctx context.Context, destination string) (release func(), err error)
 }
 
-// armCheck arms the check of a group.
-func (p *Ports) armCheck(ctx context.Context, ref Ref, g *Group) {
-	if g.CheckAt != 0 {
+// armCheck arms the check of a group, unless only a flush delivers it: then the
+// sweep is early enough.
+func (p *Ports) armCheck(ctx context.Context, policy *Policy, ref Ref, g *Group) {
+	if g.CheckAt != 0 && (policy.Rest == 0 || g.Closed != 0) {
 		p.arm(ctx, checkHint(ref, g))
 	}
 }

@@ -65,11 +65,11 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	if len(route.Subscriptions) == 0 {
 		return Receipt{IDs: ids, Unrouted: len(events)}, nil
 	}
-	parts, subs, err := in.parts(route, events)
+	parts, err := in.parts(route, events, now)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := in.append(ctx, now, parts, subs); err != nil {
+	if err := in.append(ctx, now, parts); err != nil {
 		return Receipt{}, err
 	}
 	return Receipt{Accepted: len(events), IDs: ids}, nil
@@ -87,46 +87,84 @@ func (in *Ingester) admit(e *Event, s *Source, now Millis) error {
 	return nil
 }
 
+// parts is what a request appends, and whose each part is.
+type parts struct {
+	list []Part
+	of   []owner
+}
+
+// owner is whose a part is.
+type owner struct {
+	*Subscription
+
+	late int // of its events so many have missed their time window
+}
+
 // parts sorts events into groups, in the order in which they first occur.
-func (in *Ingester) parts(route *Route, events []Event) ([]Part, []*Subscription, error) {
-	parts := make([]Part, 0, len(route.Subscriptions))
-	subs := make([]*Subscription, 0, len(route.Subscriptions))
+func (in *Ingester) parts(route *Route, events []Event, now Millis) (*parts, error) {
+	n := len(route.Subscriptions)
+	p := &parts{list: make([]Part, 0, n), of: make([]owner, 0, n)}
 	var at map[Ref]int
 	if len(events) > 1 {
 		at = make(map[Ref]int)
 	}
 	for i := range events {
 		for _, s := range route.Subscriptions {
-			ref, err := s.ref(&events[i])
+			ref, late, err := s.Place(&events[i], now)
 			if err != nil {
-				return nil, nil, &EventError{Index: i, Err: err}
+				return nil, &EventError{Index: i, Err: err}
 			}
 			k, ok := at[ref]
 			if !ok {
-				k = len(parts)
-				parts = append(parts, Part{Ref: ref, Policy: &s.Policy, Size: s.Buffer.Size})
-				subs = append(subs, s)
+				k = p.add(owner{Subscription: s}, Part{Ref: ref, Policy: s.policy(ref), Size: s.Buffer.Size})
 				if at != nil {
 					at[ref] = k
 				}
 			}
-			parts[k].Events = append(parts[k].Events, events[i])
+			p.list[k].Events = append(p.list[k].Events, events[i])
+			if late {
+				p.of[k].late++
+			}
 		}
 	}
-	return parts, subs, nil
+	return p, nil
 }
 
-// append makes the parts durable, then sends the hints that they ask for.
-func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs []*Subscription) error {
-	if err := fit(parts); err != nil {
+func (p *parts) add(o owner, part Part) int {
+	p.list, p.of = append(p.list, part), append(p.of, o)
+	return len(p.list) - 1
+}
+
+// maxMoves bounds how often the events of one request are moved on. Windows
+// that have shipped though the clock has not reached them are few.
+const maxMoves = 1000
+
+// append makes the parts durable, then sends the hints that they ask for. What
+// meets a window that has shipped is moved on into a later one.
+func (in *Ingester) append(ctx context.Context, now Millis, p *parts) error {
+	if err := fit(p.list); err != nil {
 		return err
 	}
-	for i := range parts {
-		parts[i].Life = in.ports.IDs.New()
+	for range maxMoves {
+		for i := range p.list {
+			p.list[i].Life = in.ports.IDs.New()
+		}
+		done, err := in.ports.Store.Append(ctx, now, p.list)
+		in.hint(context.WithoutCancel(ctx), p, done) // what is in the store does not go with its sender
+		if err != nil {
+			return err
+		}
+		if p = in.left(p, done, now); p == nil {
+			return nil
+		}
 	}
-	done, err := in.ports.Store.Append(ctx, now, parts)
-	ctx = context.WithoutCancel(ctx) // what is in the store does not go with its sender
-	var hinted []int                 // most parts ask for none; with an error, too, some may
+	return Errorf(Unavailable, "the time window closes again and again; try again")
+}
+
+// hint sends the hints that stored parts ask for: most ask for none; with an
+// error, too, some may.
+func (in *Ingester) hint(ctx context.Context, p *parts, done []Appended) {
+	var hinted []int
 	for i := range done {
 		if done[i].Armed || done[i].Reached {
 			hinted = append(hinted, i)
@@ -134,15 +172,38 @@ func (in *Ingester) append(ctx context.Context, now Millis, parts []Part, subs [
 	}
 	sideBySide(len(hinted), func(n int) {
 		i := hinted[n]
-		ref, a := parts[i].Ref, &done[i]
+		part, a := &p.list[i], &done[i]
 		if a.Armed {
-			in.ports.armCheck(ctx, ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
+			in.ports.armCheck(ctx, part.Policy, part.Ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
 		}
 		if a.Reached {
-			in.ports.hand(ctx, subs[i].delivery(ref, nil))
+			in.ports.hand(ctx, p.of[i].delivery(part.Ref, nil))
 		}
 	})
-	return err
+}
+
+// left is what is still to be stored because a group was closed: its own parts,
+// moved on to the next window, and those that the store has left out with them.
+// nil: everything is stored.
+func (in *Ingester) left(p *parts, done []Appended, now Millis) *parts {
+	var left *parts
+	for i := range done {
+		part, o := p.list[i], p.of[i]
+		if done[i].First != 0 {
+			in.ports.Observer.late(part.Ref.Buffer, o.late)
+			continue
+		}
+		if w, ok := o.window(part.Ref); ok && done[i].Closed {
+			part.Ref.Key = windowKey(o.windows.next(w, now))
+			part.Policy = o.policy(part.Ref)
+			o.late = len(part.Events)
+		}
+		if left == nil {
+			left = new(parts)
+		}
+		left.add(o, part)
+	}
+	return left
 }
 
 // fit refuses a request that could never be stored, however long its sender

@@ -7,6 +7,9 @@ import "time"
 type Observer struct {
 	// Events: a source's events were accepted, unrouted or refused.
 	Events func(source, outcome string, n int)
+	// Late: so many events came after their window had shipped, and were moved
+	// on into a later one.
+	Late func(buffer string, n int)
 	// Attempt: a batch was sent; one call an attempt, with its whole outcome.
 	Attempt func(a *Attempt)
 	// DeadLetters: so many items of a buffer became dead letters.
@@ -44,6 +47,12 @@ func (o *Observer) Refused(source string, n int) { o.events(source, EventsRefuse
 func (o *Observer) events(source, outcome string, n int) {
 	if o != nil && o.Events != nil && n > 0 {
 		o.Events(source, outcome, n)
+	}
+}
+
+func (o *Observer) late(buffer string, n int) {
+	if o != nil && o.Late != nil && n > 0 {
+		o.Late(buffer, n)
 	}
 }
 

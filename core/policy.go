@@ -15,6 +15,16 @@ type Policy struct {
 	Ordered     bool // one batch of the group at a time, retries included
 	Concurrency int  // batches of the group being sent at a time; 1 when Ordered
 
+	// ShipAt is when the group, a time window, is due: once, and whole. It is
+	// closed then, and what is kept of it until KeptUntil refuses more. Zero: the
+	// group is no window.
+	ShipAt    Millis
+	KeptUntil Millis
+
+	// Rest, when it is not zero, says that only a flush starts a delivery; such
+	// a group is checked so often, for a change of the settings.
+	Rest time.Duration
+
 	Lease   time.Duration // how long a claim is one deliverer's
 	MaxHold time.Duration // the longest wait between two attempts
 }
@@ -39,8 +49,16 @@ func (p *Policy) sending() int {
 	return min(p.Concurrency, MaxClaims)
 }
 
-// FirstCheck is how long after the first item a group is checked.
-func (p *Policy) FirstCheck() time.Duration { return min(p.IdleTimeout, p.MaxWait) }
+// FirstCheck is when a group is checked whose first item has arrived.
+func (p *Policy) FirstCheck(now Millis) Millis {
+	switch {
+	case p.Rest != 0:
+		return now.Add(p.Rest)
+	case p.ShipAt != 0:
+		return max(p.ShipAt, now)
+	}
+	return now.Add(min(p.IdleTimeout, p.MaxWait))
+}
 
 // Reason is why a batch left.
 type Reason string
@@ -51,6 +69,8 @@ const (
 	ReasonBytes  Reason = "bytes"
 	ReasonWait   Reason = "wait"
 	ReasonIdle   Reason = "idle"
+	ReasonWindow Reason = "window" // a time window is over
+	ReasonFlush  Reason = "flush"  // somebody asked for it
 	ReasonReplay Reason = "replay"
 )
 
@@ -68,8 +88,17 @@ type Verdict struct {
 // An arrival later than now, which a clock that was set back leaves behind,
 // counts as now: no group waits longer than its own timeouts.
 func Evaluate(g *Group, p *Policy, now Millis) Verdict {
-	if g.Pending() == 0 {
+	switch {
+	case g.Pending() == 0:
 		return Verdict{}
+	case g.Closed != 0:
+		return Verdict{Due: true, Reason: ReasonWindow, Deadline: min(max(p.ShipAt, g.FirstAt), now)}
+	case p.Rest != 0:
+		return Verdict{Next: nextRest(min(g.FirstAt, now), p.Rest, now)}
+	case p.ShipAt > now:
+		return Verdict{Next: p.ShipAt}
+	case p.ShipAt != 0:
+		return Verdict{Due: true, Reason: ReasonWindow, Deadline: max(p.ShipAt, min(g.FirstAt, now))}
 	}
 	last := min(g.LastAt, now)
 	wait := min(g.FirstAt, now).Add(p.MaxWait)
@@ -84,4 +113,11 @@ func Evaluate(g *Group, p *Policy, now Millis) Verdict {
 		return Verdict{Due: true, Reason: ReasonIdle, Deadline: idle}
 	}
 	return Verdict{Next: earliest(wait, idle)}
+}
+
+// nextRest is the first time after now that lies a whole number of rests
+// after from.
+func nextRest(from Millis, rest time.Duration, now Millis) Millis {
+	n := now.Sub(from)/rest + 1
+	return from.Add(n * rest)
 }

@@ -21,6 +21,19 @@ type Delivery struct {
 	Seen        *Group // the group as the sender has read it, which may save a reading; nil: it has not
 }
 
+// Coordinator keeps small records that all processes on a store share, each
+// changed atomically.
+//
+// Every adapter passes [sluice/core/coordinatortest].
+type Coordinator interface {
+	// Change makes of a record, which is nil when there is none, what fn makes
+	// of it; nil removes it. It may run fn several times, each time on the
+	// newest record; when fn returns an error, nothing changes and that error is
+	// returned as it is. A name has at most 200 bytes, a record at most 4 KiB.
+	// Unavailable: the coordinator cannot answer now.
+	Change(ctx context.Context, name string, fn func(old []byte) ([]byte, error)) error
+}
+
 // Sender sends one batch to one destination and says what came of it. It
 // returns when the outcome is known, or its own timeout or ctx has ended.
 type Sender interface {
@@ -35,6 +48,13 @@ type Batch struct {
 	Reason  Reason
 	Attempt int // from 1
 	Items   []Item
+	Window  *Window // of which the batch is a part; nil: none
+}
+
+// Window is the time window [Start, End) of a group.
+type Window struct {
+	ID         string // the same for all batches of the window
+	Start, End Millis
 }
 
 // FirstAt is the arrival of the batch's oldest item.

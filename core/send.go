@@ -33,3 +33,12 @@ func (p *Ports) call(ctx context.Context, destination string, b *Batch) (r Respo
 	}
 	return s.Send(ctx, b)
 }
+
+// timely reports whether there is time for one more send and its settling.
+func (p *Ports) timely(ctx context.Context, d *Destination) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || At(deadline).Sub(p.Clock.Now()) >= d.Timeout+leaseMargin
+}

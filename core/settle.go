@@ -6,55 +6,74 @@ import (
 	"time"
 )
 
-// conclude turns an outcome into the group's next transition. Like the steps
-// that it chooses from, it reports whether there is more to be sent at once.
-func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Outcome) (bool, error) {
+// conclude turns an outcome into the group's next transition. It reports whether
+// the claim goes on with its next rows.
+func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Outcome) (goOn bool, err error) {
 	retry := &s.sub.Destination.Retry
 	exhausted := s.claim.Attempt >= retry.MaxAttempts
 	switch {
 	case o == Delivered:
-		return d.ack(ctx, s)
+		return d.finish(ctx, s)
 	case o == Permanent:
 		return d.bury(ctx, s, s.items, r, DeadPermanent)
 	case o == Interrupted:
-		return d.postpone(ctx, s, 0)
+		return false, d.postpone(ctx, s, 0)
 	case o == Partial && exhausted:
 		return d.bury(ctx, s, failedItems(s.items, r.Failed), r, DeadExhausted)
-	case o == Partial:
-		return d.shrink(ctx, s, r)
+	case o == Partial && s.claim.Fold == "":
+		return false, d.shrink(ctx, s, r)
 	case exhausted:
 		return d.bury(ctx, s, s.items, r, DeadExhausted)
 	}
-	return d.release(ctx, s, r, r.RetryAfter)
+	return false, d.release(ctx, s, r, r.RetryAfter)
 }
 
-func (d *Deliverer) ack(ctx context.Context, s *shipment) (bool, error) {
-	return d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Ack(s.claim.ID, s.claim.Lease, &s.sub.Policy, now)
+// finish settles the batch: the claim with it, unless there are more rows.
+func (d *Deliverer) finish(ctx context.Context, s *shipment) (goOn bool, err error) {
+	if len(s.items) < len(s.rows) {
+		return d.advance(ctx, s)
+	}
+	return false, d.settle(ctx, s, func(g *Group, now Millis) error {
+		return g.Ack(s.claim.ID, s.claim.Lease, s.policy, now)
 	})
 }
 
-func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duration) (bool, error) {
+// advance settles rows, and goes on with the next ones.
+func (d *Deliverer) advance(ctx context.Context, s *shipment) (goOn bool, err error) {
+	sent := s.claim.Sent + len(s.items)
+	err = d.update(ctx, s, func(g *Group, now Millis) error {
+		return g.Advance(s.claim.ID, s.claim.Lease, s.sub.foldedBy, sent, s.policy, now)
+	})
+	if err != nil {
+		return false, d.unsettled(ctx, s, err)
+	}
+	s.claim = *s.group.Find(s.claim.ID)
+	s.rows = s.rows[len(s.items):]
+	s.part()
+	return true, nil
+}
+
+func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duration) error {
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Postpone(s.claim.ID, s.claim.Lease, now.Add(wait), &s.sub.Policy, now)
+		return g.Postpone(s.claim.ID, s.claim.Lease, now.Add(wait), s.policy, now)
 	})
 }
 
-func (d *Deliverer) release(ctx context.Context, s *shipment, r *Response, asked time.Duration) (bool, error) {
+func (d *Deliverer) release(ctx context.Context, s *shipment, r *Response, asked time.Duration) error {
 	wait := s.sub.Destination.Retry.Wait(s.claim.Attempt, asked, d.ports.Rand)
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Release(s.claim.ID, s.claim.Lease, now.Add(wait), cause(r), &s.sub.Policy, now)
+		return g.Release(s.claim.ID, s.claim.Lease, now.Add(wait), cause(r), s.policy, now)
 	})
 }
 
-func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response) (bool, error) {
+func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response) error {
 	var failed Bits
 	for _, it := range failedItems(s.items, r.Failed) {
 		failed = failed.With(int(it.Seq - s.claim.From))
 	}
 	wait := s.sub.Destination.Retry.Wait(s.claim.Attempt, r.RetryAfter, d.ports.Rand)
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Shrink(s.claim.ID, s.claim.Lease, failed, now.Add(wait), cause(r), &s.sub.Policy, now)
+		return g.Shrink(s.claim.ID, s.claim.Lease, failed, now.Add(wait), cause(r), s.policy, now)
 	})
 }
 
@@ -68,31 +87,39 @@ func failedItems(items []Item, failed Bits) []Item {
 	return f
 }
 
-// bury makes dead letters of items and settles their claim, all under the
+// bury makes dead letters of items and settles their batch, all under the
 // claim's lease. When they can't be put, the claim is tried again later:
 // nothing is dropped.
-func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (bool, error) {
-	err := d.update(ctx, s, func(g *Group, now Millis) error {
-		s.was = g.CheckAt
-		return g.Renew(s.claim.ID, s.claim.Lease, &s.sub.Policy, now)
-	})
-	if err != nil {
-		return d.unsettled(ctx, s, err)
+func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (goOn bool, err error) {
+	if err := d.renew(ctx, s); err != nil {
+		return false, d.unsettled(ctx, s, err)
 	}
 	d.rest(ctx, s)
 	if err := d.ports.DeadLetters.Put(ctx, s.letters(items, r, reason, d.ports.Clock.Now())); err != nil {
 		d.ports.Observer.failed("put dead letters", err)
-		return d.release(ctx, s, r, 0)
+		return false, d.release(ctx, s, r, 0)
 	}
-	more, err := d.ack(ctx, s)
+	goOn, err = d.finish(ctx, s)
 	if err == nil {
 		d.ports.Observer.deadLetters(s.ref.Buffer, reason, len(items))
 	}
-	return more, err
+	return goOn, err
+}
+
+// renew makes the lease on the shipment's claim begin anew.
+func (d *Deliverer) renew(ctx context.Context, s *shipment) error {
+	err := d.update(ctx, s, func(g *Group, now Millis) error {
+		s.was = g.CheckAt
+		return g.Renew(s.claim.ID, s.claim.Lease, s.policy, now)
+	})
+	if c := s.group.Find(s.claim.ID); err == nil && c != nil {
+		s.claim.Due = c.Due
+	}
+	return err
 }
 
 // settle ends this deliverer's hold on its claim.
-func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Millis) error) (bool, error) {
+func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Millis) error) error {
 	var checkAt Millis
 	err := d.update(ctx, s, func(g *Group, now Millis) error {
 		checkAt = g.CheckAt
@@ -103,14 +130,15 @@ func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Mil
 	}
 	g, now := &s.group, d.ports.Clock.Now()
 	if g.CheckAt != checkAt && g.CheckAt > now {
-		d.ports.armCheck(ctx, s.ref, g)
+		d.ports.armCheck(ctx, s.policy, s.ref, g)
 	}
 	for i := range g.Claims { // the claim, or the residue that a partial success left
 		if c := &g.Claims[i]; c.From >= s.claim.From && c.To <= s.claim.To && c.Due > now {
 			d.ports.armClaim(ctx, s.ref, g, c)
 		}
 	}
-	return g.Wanted(&s.sub.Policy, now), nil
+	s.result.more = g.Wanted(s.policy, now)
+	return nil
 }
 
 // update applies a transition to a shipment's group, and keeps the record as
@@ -126,12 +154,13 @@ func (d *Deliverer) update(ctx context.Context, s *shipment, fn func(*Group, Mil
 // unsettled is what follows when a claim could not be settled. A lease that
 // has passed on is no failure: whoever has it now settles. Otherwise the claim
 // is taken over when its lease ends.
-func (d *Deliverer) unsettled(ctx context.Context, s *shipment, err error) (bool, error) {
+func (d *Deliverer) unsettled(ctx context.Context, s *shipment, err error) error {
+	s.result.settling = err
 	if CodeOf(err) == Conflict {
-		return false, nil
+		return nil
 	}
 	d.ports.armClaim(ctx, s.ref, &s.group, &s.claim)
-	return false, err
+	return err
 }
 
 // cause is a failed attempt in a few words.

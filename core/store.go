@@ -16,7 +16,9 @@ type Store interface {
 	// error; a store of many machines may, when it is Unavailable, have stored
 	// some of them. The answer has an element for each part, in order; with an
 	// error it is nil, or says what is to be armed and handed over all the
-	// same. Parts may name the same group more than once.
+	// same. Parts may name the same group more than once. A part whose group
+	// is closed is not stored, and its answer says so; of the others, those are
+	// then stored whose answer has a number.
 	Append(ctx context.Context, now Millis, parts []Part) ([]Appended, error)
 
 	// Group returns a group's record, or an empty one with no life if there

@@ -110,7 +110,7 @@ func (s *Sweeper) overdue(ctx context.Context, to chan<- Ref) error {
 // is not queued again by every sweep. Another that only lost its hint is armed
 // anew.
 func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, error) {
-	p, now := &sub.Policy, s.ports.Clock.Now()
+	p, now := sub.policy(ref), s.ports.Clock.Now()
 	wanted := false
 	g, err := s.ports.Store.Update(ctx, ref, nil, func(g *Group) error {
 		was := g.CheckAt
@@ -124,7 +124,7 @@ func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, er
 	})
 	switch {
 	case err == nil:
-		s.armAll(context.WithoutCancel(ctx), ref, &g)
+		s.armAll(context.WithoutCancel(ctx), p, ref, &g)
 	case !errors.Is(err, errUnchanged):
 		return false, err
 	}
@@ -136,10 +136,10 @@ func (s *Sweeper) see(ctx context.Context, sub *Subscription, ref Ref) (bool, er
 }
 
 // armAll arms a group's check and every claim that waits for its retry.
-func (s *Sweeper) armAll(ctx context.Context, ref Ref, g *Group) int {
+func (s *Sweeper) armAll(ctx context.Context, p *Policy, ref Ref, g *Group) int {
 	n := 0
 	if g.CheckAt != 0 {
-		s.ports.armCheck(ctx, ref, g)
+		s.ports.armCheck(ctx, p, ref, g)
 		n++
 	}
 	for i := range g.Claims {
@@ -169,9 +169,10 @@ func (s *Sweeper) Resume(ctx context.Context) (int, error) {
 		if err != nil {
 			return n, err
 		}
-		n += s.armAll(ctx, h.Ref, &g)
+		p := sub.policy(h.Ref)
+		n += s.armAll(ctx, p, h.Ref, &g)
 		next := g.Clone()
-		if next.Check(&sub.Policy, now) && next.CheckAt < g.CheckAt {
+		if next.Check(p, now) && next.CheckAt < g.CheckAt {
 			s.ports.arm(ctx, Hint{Ref: h.Ref, Life: g.Life, At: next.CheckAt}) // beside the other, which stays armed
 		}
 	}

@@ -135,7 +135,7 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 // reading. It must not be repeated by the client, as it counts.
 func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	pk, hashed := place(w.Ref)
-	n, check := len(w.Events), w.now.Add(w.Policy.FirstCheck())
+	n, check := len(w.Events), w.Policy.FirstCheck(w.now)
 	set := "SET lastAt = :now, life = if_not_exists(life, :life), rev = if_not_exists(rev, :zero), " +
 		"firstAt = if_not_exists(firstAt, :now), checkAt = if_not_exists(checkAt, :check), due = if_not_exists(due, :due)"
 	remove := " REMOVE expires"

@@ -1,0 +1,41 @@
+package core
+
+// pull is what a flush takes of a group, beyond what is due.
+type pull struct {
+	over  Millis // when its time window is over, or 0: everything is finished
+	early bool   // also claims that wait for their retry
+	fresh bool   // no claim that there is already
+	limit int    // the most items of a claim; 0: as many as a batch
+}
+
+// evaluate says whether pending items are to leave: those that are due, or for
+// a flush all that are finished.
+func (e *errand) evaluate(g *Group, now Millis) Verdict {
+	switch {
+	case e.pull == nil:
+		return Evaluate(g, e.policy, now)
+	case g.Pending() == 0, g.Closed == 0 && e.pull.over > now:
+		return Verdict{}
+	}
+	return Verdict{Due: true, Reason: ReasonFlush, Deadline: now}
+}
+
+// expired is the claim that is to be sent next, before anything new is claimed.
+func (e *errand) expired(g *Group, now Millis) *Claim {
+	if e.pull != nil && e.pull.fresh {
+		return nil
+	}
+	c := g.Expired(e.policy, now)
+	if c != nil || e.pull == nil || !e.pull.early || g.sending(now) >= e.policy.sending() {
+		return c
+	}
+	for i := range g.Claims {
+		if e.policy.Ordered && i > 0 {
+			break
+		}
+		if !g.Claims[i].Held() {
+			return &g.Claims[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package core
+
+import (
+	"context"
+	"sync"
+)
+
+// maxClaims is how many new claims a flush opens on one group: it does not
+// chase what others go on to add.
+const maxClaims = 100
+
+// shipping is the flush of one buffer under way.
+type shipping struct {
+	*Flusher
+
+	ctx  context.Context //nolint:containedctx // of one call
+	sub  *Subscription
+	opts *FlushOptions
+	turn *turn
+
+	mu      sync.Mutex
+	report  *BufferFlush
+	windows map[string]bool // handed over; whether every row of them was taken
+	failed  int             // claims whose send failed
+	inRow   int             // of them, without a success in between
+	stopped bool            // too many failed
+	cut     bool            // the time was over
+}
+
+// ship sends everything that is finished in a buffer, many groups at a time. It
+// reports whether it had the time for all: one that had not has not had its turn.
+func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, t *turn, r *BufferFlush) bool {
+	s := &shipping{Flusher: f, ctx: ctx, sub: sub, opts: o, turn: t, report: r, windows: make(map[string]bool)}
+	groups := make(chan Ref)
+	var working sync.WaitGroup
+	for range sub.Destination.Concurrency {
+		working.Go(func() {
+			for ref := range groups {
+				s.group(ref)
+			}
+		})
+	}
+	if err := s.finished(groups); err != nil {
+		s.fail(err)
+	}
+	close(groups)
+	working.Wait()
+	s.conclude()
+	return !s.cut
+}
+
+// finished sends every group that may have something finished to a channel,
+// each once.
+func (s *shipping) finished(to chan<- Ref) error {
+	seen := make(map[Ref]bool)
+	give := func(ref Ref) bool {
+		if s.ended() {
+			return false
+		}
+		if !seen[ref] {
+			seen[ref] = true
+			to <- ref
+		}
+		return true
+	}
+	if s.opts.Groups == nil {
+		for h, err := range s.ports.Store.Due(s.ctx, maxMillis) {
+			if err != nil {
+				return err
+			}
+			if h.Ref.Buffer == s.sub.Buffer.Name && !give(h.Ref) {
+				return nil
+			}
+		}
+		return nil
+	}
+	for _, key := range s.opts.Groups {
+		for shard := range max(1, s.sub.Buffer.Shards) {
+			if !give(Ref{Buffer: s.sub.Buffer.Name, Key: key, Shard: shard}) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// ended reports whether no more is to be begun.
+func (s *shipping) ended() bool {
+	timely := s.ports.timely(s.ctx, s.sub.Destination)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !timely && !s.cut {
+		s.cut = true
+		if s.report.Err == nil {
+			s.report.Err = Errorf(Unavailable, "the time was over before all was shipped; flush again")
+		}
+	}
+	return s.stopped || s.cut
+}
+
+// group ships what is finished of one group: claims that wait first, then new
+// ones, another after each that came back full; a final flush until one comes
+// back empty.
+func (s *shipping) group(ref Ref) {
+	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref)}
+	more := false
+	for claims, goOn := 0, true; goOn && claims < maxClaims && !s.ended(); {
+		sent, err := s.one(e)
+		switch {
+		case sent != nil:
+			s.note(e, sent)
+			more = sent.result.more
+			goOn = sent.result.failure == nil && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+		case err != nil && e.recovering: // what is new may be shipped all the same
+			s.recovery(err)
+			e.pull.fresh = true
+		case err != nil:
+			s.fail(err)
+			goOn = false
+		default:
+			goOn = false
+		}
+		if !e.recovering {
+			claims++
+		}
+	}
+	if more {
+		s.ports.hand(context.WithoutCancel(s.ctx), s.sub.delivery(ref, nil))
+	}
+}
+
+// pull is what the flush takes of a group.
+func (s *shipping) pull(ref Ref) *pull {
+	p := &pull{early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	if w, ok := s.sub.window(ref); ok {
+		p.over = w.End.Add(s.sub.windows.grace)
+		if s.opts.Final {
+			p.over = w.End
+		}
+	}
+	return p
+}
+
+// one ships one claim, within what the destination takes at a time.
+func (s *shipping) one(e *errand) (*shipment, error) {
+	s.turn.renew(s.ctx)
+	if s.ports.Slot != nil {
+		release, err := s.ports.Slot(s.ctx, s.sub.Destination.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	return s.deliverer.ship(s.ctx, e)
+}
+
+// note counts what came of a claim.
+func (s *shipping) note(e *errand, sent *shipment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, got := s.report, &sent.result
+	r.Rows += got.rows
+	r.Written.Rows += got.delivered
+	if sent.window != nil {
+		whole, known := s.windows[sent.window.ID]
+		s.windows[sent.window.ID] = got.failure == nil && (whole || !known)
+	}
+	if e.recovering {
+		if r.Recovered == nil {
+			r.Recovered = &Released{}
+		}
+		r.Recovered.Claims++
+		r.Recovered.Rows += got.rows
+	}
+	if got.failure == nil {
+		s.inRow = 0
+		if got.settling != nil && r.AckErr == nil {
+			r.AckErr = got.settling
+		}
+		return
+	}
+	s.failed++
+	if r.Err == nil {
+		r.Err = Wrap(Unavailable, got.failure, "group %s: %s", shown(e.ref.Key), got.failure)
+	}
+	if got.settling != nil && r.ReleaseErr == nil {
+		r.ReleaseErr = got.settling
+	}
+	if got.outcome == Retry {
+		if s.inRow++; s.inRow >= 2*s.sub.Destination.Concurrency {
+			s.stopped = true // the destination does not answer at all
+		}
+	}
+}
+
+func (s *shipping) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.report.Err == nil {
+		s.report.Err = err
+	}
+}
+
+func (s *shipping) recovery(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.report.RecoverErr == nil {
+		s.report.RecoverErr = err
+	}
+}
+
+// conclude sums up.
+func (s *shipping) conclude() {
+	r := s.report
+	for _, whole := range s.windows {
+		r.Buckets++
+		if whole {
+			r.Written.Buckets++
+		}
+	}
+	if s.failed > 1 {
+		r.Err = Wrap(CodeOf(r.Err), r.Err, "%d batches failed; the first, of %s", s.failed, brief(r.Err))
+	}
+}
