@@ -70,7 +70,7 @@ func less(a, b any) (bool, error) {
 }
 
 func incomparable(a, b jsonbody.Kind) error {
-	return faultf("can't compare %s with %s", named(a), named(b))
+	return faultf("can't compare %s with %s", Named(a), Named(b))
 }
 
 func isText(k jsonbody.Kind) bool { return k == jsonbody.String || k == jsonbody.Number }

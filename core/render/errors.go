@@ -25,10 +25,11 @@ func noSuchField(name string) error {
 }
 
 func noFields(name string, of jsonbody.Kind) error {
-	return faultf("can't read field %s of %s", name, named(of))
+	return faultf("can't read field %s of %s", name, Named(of))
 }
 
-func named(k jsonbody.Kind) string {
+// Named is a kind as errors for people name it: "a number".
+func Named(k jsonbody.Kind) string {
 	switch k {
 	case jsonbody.Null:
 		return "null"

@@ -48,7 +48,7 @@ func index(v any, keys ...any) (any, error) {
 		default:
 			name, ok := key.(string)
 			if !ok {
-				return nil, faultf("can't index %s by %s", named(kindOf(v)), named(kindOf(key)))
+				return nil, faultf("can't index %s by %s", Named(kindOf(v)), Named(kindOf(key)))
 			}
 			if e, ok := v.(*event); ok {
 				v, err = e.value([]string{name})
@@ -66,7 +66,7 @@ func index(v any, keys ...any) (any, error) {
 func element(array []any, key any) (any, error) {
 	n, ok := numberOf(key)
 	if !ok || !n.whole {
-		return nil, faultf("can't index an array by %s", named(kindOf(key)))
+		return nil, faultf("can't index an array by %s", Named(kindOf(key)))
 	}
 	if n.exact < 0 || n.exact >= int64(len(array)) {
 		return nil, faultf("index out of range: %d", n.exact)
