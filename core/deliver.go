@@ -92,7 +92,11 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		if !goOn {
 			return s, err
 		}
-		if !d.ports.timely(ctx, s.sub.Destination) {
+		may := ctx
+		if e.pull != nil {
+			may = e.pull.may
+		}
+		if !d.ports.timely(may, s.sub.Destination) {
 			s.result.more = true
 			return s, d.postpone(store, s, 0)
 		}

@@ -15,6 +15,10 @@ type FlushOptions struct {
 	Only   []string // these buffers alone; nil: all
 	Strict bool     // refuse the whole call when Only names a buffer that there is not
 	Groups []string // these group keys alone; nil: all
+
+	// While, when it ends, ends the flush after the sends under way; the end of
+	// the call's own context cuts those off, too. nil: the call's own.
+	While context.Context //nolint:containedctx // an option of one call
 }
 
 // SkipReason is why a flush did not try a buffer.
@@ -119,7 +123,7 @@ type Schedule struct {
 
 // Flush flushes the selected buffers, one after the other. It fails only when
 // it is strict and a name is unknown (Invalid), before anything is flushed; all
-// else is in the report. Ending ctx ends it after the sends under way.
+// else is in the report.
 func (f *Flusher) Flush(ctx context.Context, o FlushOptions) (FlushReport, error) {
 	begin := f.ports.Clock.Now()
 	r := FlushReport{Unmatched: f.unmatched(o.Only)}

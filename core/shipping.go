@@ -13,7 +13,8 @@ const maxClaims = 100
 type shipping struct {
 	*Flusher
 
-	ctx  context.Context //nolint:containedctx // of one call
+	ctx  context.Context //nolint:containedctx // of one call: its end cuts sends off
+	may  context.Context //nolint:containedctx // its end keeps more from being begun
 	sub  *Subscription
 	opts *FlushOptions
 	turn *turn
@@ -30,7 +31,12 @@ type shipping struct {
 // ship sends everything that is finished in a buffer, many groups at a time. It
 // reports whether it had the time for all: one that had not has not had its turn.
 func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, t *turn, r *BufferFlush) bool {
-	s := &shipping{Flusher: f, ctx: ctx, sub: sub, opts: o, turn: t, report: r, windows: make(map[string]bool)}
+	may, end := context.WithCancel(ctx)
+	defer end()
+	if o.While != nil {
+		defer context.AfterFunc(o.While, end)()
+	}
+	s := &shipping{Flusher: f, ctx: ctx, may: may, sub: sub, opts: o, turn: t, report: r, windows: make(map[string]bool)}
 	groups := make(chan Ref)
 	var working sync.WaitGroup
 	for range sub.Destination.Concurrency {
@@ -64,7 +70,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 		return true
 	}
 	if s.opts.Groups == nil {
-		for h, err := range s.ports.Store.Due(s.ctx, maxMillis) {
+		for h, err := range s.ports.Store.Due(s.may, maxMillis) {
 			if err != nil {
 				return err
 			}
@@ -86,7 +92,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
-	timely := s.ports.timely(s.ctx, s.sub.Destination)
+	timely := s.ports.timely(s.may, s.sub.Destination)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !timely && !s.cut {
@@ -131,7 +137,7 @@ func (s *shipping) group(ref Ref) {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{may: s.may, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -145,8 +151,12 @@ func (s *shipping) pull(ref Ref) *pull {
 func (s *shipping) one(e *errand) (*shipment, error) {
 	s.turn.renew(s.ctx)
 	if s.ports.Slot != nil {
-		release, err := s.ports.Slot(s.ctx, s.sub.Destination.Name)
+		release, err := s.ports.Slot(s.may, s.sub.Destination.Name)
 		if err != nil {
+			e.recovering = false
+			if s.ended() {
+				return nil, nil
+			}
 			return nil, err
 		}
 		defer release()
