@@ -22,6 +22,9 @@ func until(last Millis, floor time.Duration, now Millis) time.Duration {
 	return max(0, last.Add(floor).Sub(now))
 }
 
+// whileRunning is the least that a flush waits for another that is under way.
+const whileRunning = time.Second
+
 // Cadence is when each buffer was last shipped by this process. It is safe for
 // concurrent use; its zero value has shipped nothing.
 type Cadence struct {
@@ -50,7 +53,7 @@ func (c *Cadence) begin(buffer string, floor time.Duration, anyway bool, now Mil
 	if !anyway && floor > 0 {
 		wait = until(p.last, floor, now)
 		for _, begin := range p.running {
-			wait = max(wait, until(begin, floor, now), time.Millisecond)
+			wait = max(wait, until(begin, floor, now), whileRunning)
 		}
 	}
 	if wait == 0 {
@@ -87,7 +90,7 @@ type Turn struct {
 // recently: then it says how long to wait.
 func (t *Turn) Take(holder string, floor, lease time.Duration, now Millis) (wait time.Duration) {
 	if t.Holder != "" && t.Until > now && t.Until <= now.Add(lease) {
-		return max(until(t.Begin, floor, now), time.Millisecond)
+		return max(until(t.Begin, floor, now), whileRunning)
 	}
 	if wait = until(t.Last, floor, now); wait == 0 {
 		t.Holder, t.Begin, t.Until = holder, now, now.Add(lease)
