@@ -4,6 +4,9 @@
 //	json_array   [item,item,...]
 //	envelope     {"id":...,"buffer":...,...,"items":[{"id":...,...,"body":item}]}
 //
+// The envelope of a part of a time window has, behind its group,
+// "window":{"id":...,"start":...,"end":...}.
+//
 // A body that is JSON goes out byte for byte, numbers, duplicate keys and all,
 // unless it spans lines: then it is compacted, so that no format but ndjson
 // holds a line break inside a batch, and ndjson none inside an item. JSON here

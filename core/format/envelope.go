@@ -13,6 +13,11 @@ func appendEnvelope(dst []byte, b *core.Batch) []byte {
 	dst = appendString(append(dst, `{"id":`...), b.ID)
 	dst = appendString(append(dst, `,"buffer":`...), b.Buffer)
 	dst = appendString(append(dst, `,"group":`...), b.Group)
+	if w := b.Window; w != nil {
+		dst = appendString(append(dst, `,"window":{"id":`...), w.ID)
+		dst = appendString(append(dst, `,"start":`...), w.Start.String())
+		dst = append(appendString(append(dst, `,"end":`...), w.End.String()), '}')
+	}
 	dst = appendString(append(dst, `,"reason":`...), string(b.Reason))
 	dst = strconv.AppendInt(append(dst, `,"attempt":`...), int64(b.Attempt), 10)
 	dst = appendString(append(dst, `,"firstAt":`...), b.FirstAt().String())

@@ -43,7 +43,10 @@ func TestGolden(t *testing.T) {
 	mixed.Items[3].ContentType = "application/octet-stream"
 	odd := batchOf(`1`)
 	odd.ID, odd.Group, odd.Reason = `q"\`, "tab\tnul\x00 bad\xff ä 😀", core.ReasonReplay
-	for name, b := range map[string]*core.Batch{"mixed": mixed, "odd_names": odd, "empty": batchOf()} {
+	window := batchOf(`{"count":2}`)
+	window.Group, window.Reason = "2026-03-04T05:06:00.000Z/2026-03-04T05:07:00.000Z", core.ReasonWindow
+	window.Window = &core.Window{ID: "5e6f", Start: core.At(start.Time().Truncate(time.Minute)), End: core.At(start.Time().Truncate(time.Minute).Add(time.Minute))}
+	for name, b := range map[string]*core.Batch{"mixed": mixed, "odd_names": odd, "empty": batchOf(), "window": window} {
 		for _, f := range []format.Format{format.NDJSON, format.JSONArray, format.Envelope} {
 			t.Run(name+"/"+f.String(), func(t *testing.T) {
 				t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ import (
 var takingTests = []test{
 	{"a batch of one item", takesOne},
 	{"bodies of every kind arrive as the format writes them", takesOddBodies},
+	{"a part of a time window arrives as such", takesWindow},
 	{"two thousand items arrive in order", takesMany},
 	{"batches sent one after another arrive in order", takesInOrder},
 	{"batches sent side by side arrive whole", takesConcurrent},
@@ -34,6 +36,14 @@ func takesOddBodies(_ *testing.T, p *probe) {
 	b := batch("odd", "", " ", "\n\n", "null", "1e999", `{"a":1,"a":2}`, "{\r\n\"a\":\r\n[1]}\r\n",
 		"line\nline", "\ufeff{}", "\x00\xff", "\u2028", `"\ud800"`, strings.Repeat("[", 5_000)+strings.Repeat("]", 5_000),
 		strings.Repeat(" ", 1<<18), strings.Repeat("\xff", 100_000))
+	p.deliver(&d, b)
+	p.arrived(&d, b)
+}
+
+func takesWindow(_ *testing.T, p *probe) {
+	d, b := p.open(patience), numbered("b", 2)
+	b.Reason = core.ReasonWindow
+	b.Window = &core.Window{ID: "w-1", Start: start, End: start.Add(time.Minute)}
 	p.deliver(&d, b)
 	p.arrived(&d, b)
 }

@@ -27,6 +27,9 @@ func (s *Sender) request(ctx context.Context, b *core.Batch, p *payload) *http.R
 	}
 	h["Sluice-Buffer"] = []string{b.Buffer}
 	h["Sluice-Group"] = []string{percentEncode(b.Group, maxGroup)}
+	if b.Window != nil {
+		h["Sluice-Window"] = []string{b.Window.ID}
+	}
 	h["Sluice-Items"] = []string{strconv.Itoa(len(b.Items))}
 	h["Sluice-Reason"] = []string{string(b.Reason)}
 	h["Sluice-Attempt"] = []string{strconv.Itoa(b.Attempt)}

@@ -60,6 +60,19 @@ func TestRequest(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got.Header))
 }
 
+// A batch of a time window names it, in whatever format; no other does.
+func TestRequestOfAWindow(t *testing.T) {
+	t.Parallel()
+	b := batchOf(1)
+	require.NotContains(t, capture(t, options(""), b).Header, "Sluice-Window")
+	for _, reason := range []core.Reason{core.ReasonWindow, core.ReasonFlush} {
+		b.Reason, b.Window = reason, &core.Window{ID: "5e6f", Start: now - 60_000, End: now}
+		got := capture(t, options(""), b)
+		require.Equal(t, "5e6f", got.Get("Sluice-Window"))
+		require.Equal(t, string(reason), got.Get("Sluice-Reason"))
+	}
+}
+
 func TestRequestConfiguredHeadersReplaceDefaults(t *testing.T) {
 	t.Parallel()
 	o := options("")
