@@ -37,6 +37,7 @@ type metric uint8
 
 const (
 	events metric = iota
+	lateEvents
 	batches
 	batchItems
 	batchBytes
@@ -54,6 +55,7 @@ const (
 
 var definitions = [...]Definition{
 	events:          {"sluice_events_total", unitCount, []string{"source", "outcome"}, false, counter},
+	lateEvents:      {"sluice_late_events_total", unitCount, []string{"buffer"}, false, counter},
 	batches:         {"sluice_batches_total", unitCount, []string{"buffer", "destination", "reason", "outcome"}, false, counter},
 	batchItems:      {"sluice_batch_items", unitCount, []string{"buffer"}, false, distribution},
 	batchBytes:      {"sluice_batch_bytes", unitBytes, []string{"buffer"}, false, distribution},

@@ -54,6 +54,9 @@ func (m *Metrics) Observer() *core.Observer {
 		Events: func(source, outcome string, n int) {
 			m.add(events, float64(n), source, outcome)
 		},
+		Late: func(buffer string, n int) {
+			m.add(lateEvents, float64(n), buffer)
+		},
 		Attempt: m.attempt,
 		DeadLetters: func(buffer, reason string, n int) {
 			m.add(deadLetters, float64(n), buffer, reason)

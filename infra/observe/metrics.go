@@ -33,6 +33,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	events      *children[prometheus.Counter]
+	late        *children[prometheus.Counter]
 	batches     *children[prometheus.Counter]
 	retries     *children[prometheus.Counter]
 	deadLetters *children[prometheus.Counter]
@@ -55,6 +56,7 @@ func NewMetrics(stats func(context.Context) ([]core.BufferStats, error), clock c
 		collectors.NewBuildInfoCollector(),
 	)
 	m.events = m.counter("sluice_events_total", "Events that came to a source, by what became of them.", "source", "outcome")
+	m.late = m.counter("sluice_late_events_total", "Events that came after their time window had shipped, and were moved on into a later one.", "buffer")
 	m.batches = m.counter("sluice_batches_total", "Sends of batches, retries included, by their outcome.",
 		"buffer", "destination", "reason", "outcome")
 	m.retries = m.counter("sluice_retries_total", "Sends of batches that had been sent before.", "buffer", "destination")
@@ -83,6 +85,9 @@ func (m *Metrics) Observer() *core.Observer {
 	return &core.Observer{
 		Events: func(source, outcome string, n int) {
 			m.events.get(labels{source, outcome}).Add(float64(n))
+		},
+		Late: func(buffer string, n int) {
+			m.late.get(labels{buffer}).Add(float64(n))
 		},
 		Attempt: m.attempt,
 		DeadLetters: func(buffer, reason string, n int) {

@@ -84,6 +84,7 @@ func day(o *core.Observer) {
 	o.Events("web", core.EventsAccepted, 7)
 	o.Events("web", core.EventsAccepted, 2)
 	o.Events("web", core.EventsRefused, 1)
+	o.Late("minutes", 3)
 	first := core.Attempt{
 		Buffer: "orders", Group: "42", Batch: "01H-1", Destination: "crm", Items: 6, Bytes: 5000,
 		Reason: core.ReasonWait, Number: 1, Outcome: core.Retry, Status: 503,

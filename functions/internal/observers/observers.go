@@ -14,6 +14,13 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
+		Late: func(buffer string, n int) {
+			for _, o := range all {
+				if o != nil && o.Late != nil {
+					o.Late(buffer, n)
+				}
+			}
+		},
 		Attempt: func(a *core.Attempt) {
 			for _, o := range all {
 				if o != nil && o.Attempt != nil {

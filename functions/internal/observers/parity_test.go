@@ -45,8 +45,9 @@ func TestBothKindsOfMetricsSayTheSame(t *testing.T) {
 	cloud.Gauges(stats)
 	o := observers.Join(local.Observer(), cloud.Observer())
 	for i, outcome := range []core.Outcome{core.Retry, core.Partial, core.Delivered, core.Permanent, core.Interrupted} {
-		for _, reason := range []core.Reason{core.ReasonItems, core.ReasonBytes, core.ReasonWait, core.ReasonIdle, core.ReasonReplay} {
+		for _, reason := range []core.Reason{core.ReasonItems, core.ReasonBytes, core.ReasonWait, core.ReasonIdle, core.ReasonWindow, core.ReasonFlush, core.ReasonReplay} {
 			o.Events("web", core.EventsAccepted, 1+i)
+			o.Late("orders", 2+i)
 			o.Attempt(&core.Attempt{
 				Buffer: "orders", Group: "k", Batch: "x", Destination: "crm", Items: 1 + i, Bytes: int64(100 * i), Reason: reason,
 				Number: 1 + i%2, Outcome: outcome, Took: 40 * time.Millisecond, Lateness: time.Duration(i) * time.Millisecond,
