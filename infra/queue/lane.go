@@ -1,20 +1,57 @@
 package queue
 
-import "sluice/core"
+import (
+	"slices"
+
+	"sluice/core"
+)
 
 // lane is what waits for one destination. Queue.mu guards it.
 type lane struct {
-	workers int
+	busy    int // deliveries and holds under way
 	queued  map[core.Ref]struct{}
 	buffers map[string]*fifo // those with something waiting
 	turns   fifo             // their names, the one whose turn is next first
+	holds   []hold           // the one whose turn is next first
+	held    bool             // a hold has had the latest turn
 }
+
+// hold waits for a slot. It is told once: whether it has got one, or the queue
+// has stopped.
+type hold chan bool
 
 func newLane() *lane {
 	return &lane{queued: make(map[core.Ref]struct{}), buffers: make(map[string]*fifo)}
 }
 
-func (l *lane) waiting() int { return len(l.queued) }
+// waiting reports whether anything waits for a slot.
+func (l *lane) waiting() bool { return len(l.queued) > 0 || len(l.holds) > 0 }
+
+// hold takes the next hold, unless it is a delivery's turn: then it returns nil.
+func (l *lane) hold() hold {
+	l.held = len(l.holds) > 0 && (!l.held || len(l.queued) == 0)
+	if !l.held {
+		return nil
+	}
+	h := l.holds[0]
+	l.holds = slices.Delete(l.holds, 0, 1)
+	return h
+}
+
+// drop forgets the deliveries that wait.
+func (l *lane) drop() {
+	clear(l.queued)
+	clear(l.buffers)
+	l.turns = fifo{}
+}
+
+// refuse tells the holds that wait that they get no slot.
+func (l *lane) refuse() {
+	for _, h := range l.holds {
+		h <- false
+	}
+	l.holds = nil
+}
 
 // push queues a delivery at the end of its buffer's line, unless it waits already.
 func (l *lane) push(d core.Delivery) {

@@ -19,6 +19,7 @@ type lane struct {
 	queue *queue.Queue
 	limit atomic.Int64
 	busy  atomic.Int64
+	held  atomic.Int64
 	done  atomic.Int64
 	pass  chan struct{}
 }
