@@ -228,7 +228,7 @@ func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*I
 		if page.End < span.From {
 			return Errorf(Unavailable, "the items of %s from %d on can't be read yet", s.ref, span.From)
 		}
-		span.From = page.End + 1
+		span.after(&page)
 	}
 	return nil
 }

@@ -165,7 +165,8 @@ type Appended struct {
 	Life    string
 	Rev     uint64
 	Reached bool // it made the group reach MaxItems or MaxBytes
-	Closed  bool // the group takes no more: nothing has changed
+	Closed  bool // the group takes no more
+	Stored  int  // when closed: so many of the part's first items are stored all the same; mostly 0
 }
 
 // Append numbers n items of so many payload bytes, unless the group is closed.

@@ -196,6 +196,7 @@ func (in *Ingester) left(p *parts, done []Appended, now Millis) *parts {
 		if w, ok := o.window(part.Ref); ok && done[i].Closed {
 			part.Ref.Key = windowKey(o.windows.next(w, now))
 			part.Policy = o.policy(part.Ref)
+			part.Events = part.Events[done[i].Stored:]
 			o.late = len(part.Events)
 		}
 		if left == nil {

@@ -48,7 +48,8 @@ func (d *Deliverer) whole(ctx context.Context, e *errand, g *Group) (*shipment, 
 			d.fold(table, e.sub, &page.Items[i])
 		}
 		t.Items += len(page.Items)
-		t.Mark, span.From = page.Mark, page.End+1
+		t.Mark = page.Mark
+		span.after(&page)
 	}
 	if err := d.open(ctx, s, g, t); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"iter"
 )
@@ -17,8 +18,8 @@ type Store interface {
 	// some of them. The answer has an element for each part, in order; with an
 	// error it is nil, or says what is to be armed and handed over all the
 	// same. Parts may name the same group more than once. A part whose group
-	// is closed is not stored, and its answer says so; of the others, those are
-	// then stored whose answer has a number.
+	// is closed is not stored, and its answer says so, or how far it was; of the
+	// others, those are then stored whose answer has a number.
 	Append(ctx context.Context, now Millis, parts []Part) ([]Appended, error)
 
 	// Group returns a group's record, or an empty one with no life if there
@@ -72,6 +73,17 @@ type Span struct {
 	// MaxBytes ends the page before the item with which its payloads would
 	// exceed this, but never before the first item. 0: no limit.
 	MaxBytes int64
+
+	// Mark is at which number the store is to begin to look for From, as the
+	// page before it has said. 0: not known, so that it may take the longer the
+	// further From lies behind the first pending item, or a claim's first.
+	Mark uint64
+}
+
+// after moves the span on behind a page of it.
+func (s *Span) after(p *Page) {
+	s.From = p.End + 1
+	s.Mark = cmp.Or(p.Mark, s.From)
 }
 
 // Full reports whether a page of n items ends before one more, with which its
