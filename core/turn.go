@@ -86,13 +86,20 @@ type Turn struct {
 	Until  Millis `json:"until,omitempty"`  // when its hold ends, unless it renews it
 }
 
+// apart is how far the clocks of two processes may differ: what another's has
+// written that lies further ahead is from before a clock was set back.
+const apart = 5 * time.Second
+
 // Take makes the turn the holder's, unless another has it or had it too
 // recently: then it says how long to wait.
 func (t *Turn) Take(holder string, floor, lease time.Duration, now Millis) (wait time.Duration) {
-	if t.Holder != "" && t.Until > now && t.Until <= now.Add(lease) {
-		return max(until(t.Begin, floor, now), whileRunning)
+	if t.Holder != "" && t.Until > now && t.Until <= now.Add(lease+apart) {
+		return max(until(min(t.Begin, now), floor, now), whileRunning)
 	}
-	if wait = until(t.Last, floor, now); wait == 0 {
+	if t.Last <= now.Add(apart) {
+		wait = until(min(t.Last, now), floor, now)
+	}
+	if wait == 0 {
 		t.Holder, t.Begin, t.Until = holder, now, now.Add(lease)
 	}
 	return wait
@@ -109,9 +116,9 @@ func (t *Turn) Renew(holder string, lease time.Duration, now Millis) bool {
 
 // End gives the turn back; a flush that shipped is recorded by its begin, whether
 // it holds the turn or not.
-func (t *Turn) End(holder string, begin Millis, shipped bool) {
-	if shipped {
-		t.Last = max(t.Last, begin)
+func (t *Turn) End(holder string, begin Millis, shipped bool, now Millis) {
+	if shipped && (begin > t.Last || t.Last > now.Add(apart)) {
+		t.Last = begin
 	}
 	if t.Holder == holder {
 		t.Holder, t.Begin, t.Until = "", 0, 0
@@ -176,7 +183,7 @@ func (t *turn) end(ctx context.Context, shipped bool) {
 	}
 	err := t.change(context.WithoutCancel(ctx), func(r *Turn) bool {
 		was := *r
-		r.End(t.holder, t.begin, shipped)
+		r.End(t.holder, t.begin, shipped, t.ports.Clock.Now())
 		return *r != was
 	})
 	t.ports.Observer.failed("end the turn", err)
