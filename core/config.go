@@ -22,8 +22,10 @@ type Control struct {
 
 // StoreConfig is about the store.
 type StoreConfig struct {
-	Sync      bool          // fsync before every answer; embedded store
-	Retention time.Duration // how long items outlive their deadline at most, delivered or not; DynamoDB
+	Sync bool // fsync before every answer; embedded store
+	// Retention is how long items outlive their deadline at most, delivered or
+	// not (DynamoDB), and how long a time window is remembered after its end.
+	Retention time.Duration
 }
 
 // Source is a named way in.

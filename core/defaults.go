@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sluice/core/fold"
 )
 
 // Sizes in bytes: a KiB is 1,024.
@@ -39,6 +41,9 @@ func DestinationTypes() []string { return []string{TypeHTTP, TypeFile, TypeStdou
 // MaxSecrets is how many secrets a destination signs with: one, or two while
 // it is rotated.
 const MaxSecrets = 2
+
+// MaxColumns is how many columns a fold has at most.
+const MaxColumns = fold.MaxColumns
 
 // Unit says what a number of a configuration counts, and how it is written.
 type Unit uint8
@@ -81,7 +86,7 @@ var (
 	WindowAheadRange   = durations(time.Hour, 0, 24*time.Hour)
 	FlushEveryRange    = durations(5*time.Minute, time.Second, 24*time.Hour)
 	ClaimLimitRange    = Range{UnitCount, 0, 0, 10_000} // 0: batch.maxItems
-	RecoverAfterRange  = durations(0, 0, time.Hour)     // 0: the destination's timeout and leaseMargin
+	RecoverAfterRange  = durations(0, 0, time.Hour)     // 0: the destination's timeout and leaseMargin, which are the least
 	RetentionRange     = durations(7*24*time.Hour, 3*time.Hour, 365*24*time.Hour)
 )
 

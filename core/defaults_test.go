@@ -42,7 +42,8 @@ func TestDefaultsAreInRange(t *testing.T) {
 	for _, r := range []Range{
 		EventBytesRange, TimeoutRange, SendsRange, AttemptsRange, RetryInitialRange, RetryMaxRange,
 		BatchItemsRange, BatchBytesRange, IdleTimeoutRange, MaxWaitRange,
-		OverflowBytesRange, OverflowItemsRange, BatchesRange, SizeRange,
+		OverflowBytesRange, OverflowItemsRange, BatchesRange, SizeRange, ShardsRange, RetentionRange,
+		WindowEveryRange, WindowGraceRange, WindowAheadRange, FlushEveryRange, ClaimLimitRange, RecoverAfterRange,
 	} {
 		require.True(t, r.Has(r.Default), "%s, default %s", r, r.Unit.Format(r.Default))
 	}

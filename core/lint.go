@@ -85,21 +85,38 @@ func (v *validation) lintBuffer(b *Buffer, limits map[string]int64) {
 				"larger events are answered 413; raise overflow.maxBytes, or lower the source's maxEventBytes")
 		}
 	}
-	if field := uniqueField(b.GroupBy); field != "" {
-		v.add(path+".groupBy", "groups by "+field+", which is likely to differ in every event", "a batch then holds one item; group by something that events share")
-	}
+	v.lintGroupBy(path, b)
 	if b.Batch.IdleTimeout > b.Batch.MaxWait {
 		v.add(path+".batch.idleTimeoutMs",
 			fmt.Sprintf("is %s, above maxWaitFromFirstMs, %s, and so never counts", UnitMillis.Format(int64(b.Batch.IdleTimeout)), UnitMillis.Format(int64(b.Batch.MaxWait))),
 			"set it below maxWaitFromFirstMs")
 	}
-	if n := b.Overflow.MaxItems; n > 0 && n < b.Batch.MaxItems {
+	if n := b.Overflow.MaxItems; n > 0 && n < b.Batch.MaxItems && b.Fold == nil {
 		v.add(path+".overflow.maxItems",
 			fmt.Sprintf("is %d, below batch.maxItems, %d, which a group can then never reach", n, b.Batch.MaxItems),
 			"must be at least batch.maxItems to let batches fill")
 	}
-	if b.Ordered && b.Concurrency > 1 {
+	switch {
+	case b.Concurrency > 1 && b.Fold != nil:
+		v.add(path+".concurrency", fmt.Sprintf("is %d, but the rows of a window are sent one batch at a time", b.Concurrency), "remove it; windows do not wait for each other")
+	case b.Concurrency > 1 && b.Ordered:
 		v.add(path+".concurrency", fmt.Sprintf("is %d, but an ordered group sends one batch at a time", b.Concurrency), "remove it, or remove ordering")
+	}
+}
+
+// lintGroupBy warns of a key that does not do what it is for: it groups events,
+// or in a time window says which fold into a row, and which share a shard.
+func (v *validation) lintGroupBy(path string, b *Buffer) {
+	field := uniqueField(b.GroupBy)
+	switch {
+	case b.Window != nil && b.Shards > 1 && b.GroupBy == "":
+		v.add(path+".shards", fmt.Sprintf("is %d, but without groupBy all events of a window go to one shard", b.Shards), "group by something that many events differ in, or remove it")
+	case b.Fold != nil && field != "":
+		v.add(path+".groupBy", "groups by "+field+", which is likely to differ in every event", "a row then folds one event; group by something that events share")
+	case b.Window != nil && b.Fold == nil && b.GroupBy != "" && b.Shards == 1:
+		v.add(path+".groupBy", "has no effect: a window without fold leaves in the order accepted, and the key only picks one of several shards", "add fold, which makes a row of each key, or remove it")
+	case b.Window == nil && field != "":
+		v.add(path+".groupBy", "groups by "+field+", which is likely to differ in every event", "a batch then holds one item; group by something that events share")
 	}
 }
 

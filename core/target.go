@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Target is where a configuration is to run.
 type Target string
@@ -18,6 +22,9 @@ const MaxEventBytesAWS = 350 * KiB
 
 // RightSecretAWS is what a reference to a secret should be on AWS.
 const RightSecretAWS = "use ssm:PATH or secretsmanager:ID"
+
+// flushEveryAWS is how often the flush function runs on AWS.
+const flushEveryAWS = time.Minute
 
 // Unfit is what of a valid configuration does not work on a target.
 func (c *Config) Unfit(t Target) []Fault {
@@ -71,8 +78,10 @@ func (c *Config) Idle(t Target) []Fault {
 				v.add(FieldPath("buffers", b.Name)+".shards", fmt.Sprintf("is %d, which is about the store on AWS", b.Shards), "leave it out on one machine")
 			}
 		}
-		if int64(c.Store.Retention) != RetentionRange.Default {
-			v.add("store.retention", "is about the store on AWS", "leave it out on one machine, where items are kept until they are delivered")
+		windowed := slices.ContainsFunc(c.Buffers, func(b Buffer) bool { return b.Window != nil })
+		if int64(c.Store.Retention) != RetentionRange.Default && !windowed {
+			v.add("store.retention", "is about the store on AWS, and about time windows, which no buffer has",
+				"leave it out on one machine, where items are kept until they are delivered")
 		}
 	case TargetAWS:
 		v.idleOnAWS(c)
@@ -91,6 +100,12 @@ func (v *validation) idleOnAWS(c *Config) {
 	for i := range c.Sources {
 		if s := &c.Sources[i]; s.Auth == nil {
 			v.add(FieldPath("sources", s.Name)+".auth", "is absent"+alone+"the source lets nobody in", "say bearer, webhook or none")
+		}
+	}
+	for i := range c.Buffers {
+		if b := &c.Buffers[i]; b.FlushEvery != 0 && b.FlushEvery < flushEveryAWS {
+			v.add(FieldPath("buffers", b.Name)+".flush.every", "is "+formatDuration(b.FlushEvery)+", but on AWS buffers are flushed every "+formatDuration(flushEveryAWS),
+				"must be at least "+formatDuration(flushEveryAWS)+" to count")
 		}
 	}
 }

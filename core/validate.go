@@ -2,11 +2,11 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
-
-	"sluice/core/render"
+	"time"
 )
 
 // Validate reports everything that is wrong with a configuration: its references
@@ -31,21 +31,33 @@ func (c *Config) Validate() []Fault {
 		v.destination(&c.Destinations[i])
 	}
 	for i := range c.Buffers {
-		v.buffer(&c.Buffers[i])
+		v.buffer(c, &c.Buffers[i])
 	}
 	return v.faults
 }
 
-// retention checks that what waits for a retry outlives it: its last attempt
-// keeps it for half of the retention at least.
+// retention checks that nothing is forgotten that still counts: what waits for
+// a retry or a flush keeps half of the retention at least, and a time window is
+// remembered for as long again as it takes events.
 func (v *validation) retention(c *Config) {
 	const path = "store.retention"
 	v.number(path, int64(c.Store.Retention), RetentionRange)
+	twice := func(hold time.Duration, r Range, of, so string) {
+		if r.Has(int64(hold)) && RetentionRange.Has(int64(c.Store.Retention)) && c.Store.Retention < 2*hold {
+			v.add(path, "is "+formatDuration(c.Store.Retention)+", less than twice "+of+", "+formatDuration(hold),
+				"must be at least "+formatDuration(2*hold)+", so that "+so)
+		}
+	}
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
-		if hold := d.Retry.Max; RetryMaxRange.Has(int64(hold)) && RetentionRange.Has(int64(c.Store.Retention)) && c.Store.Retention < 2*hold {
-			v.add(path, "is "+formatDuration(c.Store.Retention)+", less than twice the retry.max of destination "+d.Name+", "+formatDuration(hold),
-				"must be at least "+formatDuration(2*hold)+", so that nothing expires between two attempts")
+		twice(d.Retry.Max, RetryMaxRange, "the retry.max of destination "+d.Name, "nothing expires between two attempts")
+	}
+	for i := range c.Buffers {
+		b := &c.Buffers[i]
+		twice(b.FlushEvery, FlushEveryRange, "the flush.every of buffer "+b.Name, "nothing expires between two flushes")
+		if w := b.Window; w != nil && w.inRange() {
+			twice(w.Every+w.Grace+w.MaxAhead, Range{Max: math.MaxInt64}, "the every, grace and maxAhead of the window of buffer "+b.Name,
+				"no window is forgotten before its last events have come")
 		}
 	}
 }
@@ -140,57 +152,6 @@ func (v *validation) auth(path string, a *Auth) {
 		v.add(path+".bearer", "is empty", right)
 	case a.Webhook != nil && len(a.Webhook) == 0:
 		v.add(path+".webhook.secrets", "is empty", right)
-	}
-}
-
-func (v *validation) buffer(b *Buffer) {
-	path := FieldPath("buffers", b.Name)
-	v.from(path+".from", b.From)
-	if b.To == "" {
-		v.add(path+".to", "is missing", "name a destination: "+alternatives(v.destinations.list))
-	} else if !v.destinations.has[b.To] {
-		v.add(path+".to", "names the destination "+shown(b.To)+", which does not exist", "must be "+alternatives(v.destinations.list))
-	}
-	if _, err := render.Compile(b.GroupBy); err != nil {
-		v.add(path+".groupBy", "is not a template: "+err.Error(), `must be like "{{ .json.customer_id }}"`)
-	}
-	v.number(path+".batch.maxItems", int64(b.Batch.MaxItems), BatchItemsRange)
-	v.number(path+".batch.maxBytes", b.Batch.MaxBytes, BatchBytesRange)
-	v.number(path+".batch.idleTimeoutMs", int64(b.Batch.IdleTimeout), IdleTimeoutRange)
-	v.number(path+".batch.maxWaitFromFirstMs", int64(b.Batch.MaxWait), MaxWaitRange)
-	v.overflow(path+".overflow", b)
-	v.number(path+".concurrency", int64(b.Concurrency), BatchesRange)
-	v.number(path+".size", b.Size, SizeRange)
-	v.number(path+".shards", int64(b.Shards), ShardsRange)
-	if b.Ordered && b.Shards > 1 {
-		v.add(path+".shards", fmt.Sprintf("is %d, which breaks the order that ordering asks for", b.Shards), "must be 1, or leave ordering out")
-	}
-}
-
-func (v *validation) from(path string, from []string) {
-	if len(from) == 0 {
-		v.add(path, "is missing", "list at least one source: "+alternatives(v.sources.list))
-	}
-	seen := make(map[string]bool, len(from))
-	for i, name := range from {
-		switch {
-		case !v.sources.has[name]:
-			v.add(ElementPath(path, i), "names the source "+shown(name)+", which does not exist", "must be "+alternatives(v.sources.list))
-		case seen[name]:
-			v.add(ElementPath(path, i), "names "+shown(name)+" again", "list each source once")
-		}
-		seen[name] = true
-	}
-}
-
-func (v *validation) overflow(path string, b *Buffer) {
-	v.number(path+".maxBytes", b.Overflow.MaxBytes, OverflowBytesRange)
-	v.number(path+".maxItems", int64(b.Overflow.MaxItems), OverflowItemsRange)
-	inRange := OverflowBytesRange.Has(b.Overflow.MaxBytes) && BatchBytesRange.Has(b.Batch.MaxBytes)
-	if inRange && b.Overflow.MaxBytes < b.Batch.MaxBytes {
-		v.add(path+".maxBytes",
-			"is "+formatBytes(b.Overflow.MaxBytes)+", below batch.maxBytes, "+formatBytes(b.Batch.MaxBytes),
-			"must be at least batch.maxBytes, so that a due batch fits")
 	}
 }
 

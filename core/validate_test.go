@@ -200,6 +200,14 @@ func TestValidateBounds(t *testing.T) {
 		}},
 		{"buffers.crm-orders.overflow.maxItems", OverflowItemsRange, func(c *Config, n int64) { c.Buffers[0].Overflow.MaxItems = int(n) }},
 		{"buffers.crm-orders.concurrency", BatchesRange, func(c *Config, n int64) { c.Buffers[0].Concurrency = int(n) }},
+		{"buffers.crm-orders.window.every", WindowEveryRange, windowed(func(w *WindowConfig, n int64) { w.Every = time.Duration(n) })},
+		{"buffers.crm-orders.window.grace", WindowGraceRange, windowed(func(w *WindowConfig, n int64) { w.Grace = time.Duration(n) })},
+		{"buffers.crm-orders.window.maxAhead", WindowAheadRange, windowed(func(w *WindowConfig, n int64) { w.MaxAhead = time.Duration(n) })},
+		{"buffers.crm-orders.flush.every", FlushEveryRange, func(c *Config, n int64) { c.Buffers[0].FlushEvery = time.Duration(n) }},
+		{"buffers.crm-orders.claimLimit", ClaimLimitRange, func(c *Config, n int64) {
+			c.Buffers[0].Batch.MaxItems, c.Buffers[0].ClaimLimit = int(BatchItemsRange.Max), int(n)
+		}},
+		{"buffers.crm-orders.recoverAfter", RecoverAfterRange, func(c *Config, n int64) { c.Buffers[0].RecoverAfter = time.Duration(n) }},
 		{"buffers.crm-orders.size", SizeRange, func(c *Config, n int64) { c.Buffers[0].Size = n }},
 	}
 	for _, tt := range tests {
@@ -218,6 +226,15 @@ func TestValidateBounds(t *testing.T) {
 	}
 }
 
+// windowed changes the window that it gives a buffer.
+func windowed(set func(*WindowConfig, int64)) func(*Config, int64) {
+	return func(c *Config, n int64) {
+		w := NewWindow()
+		set(&w, n)
+		c.Buffers[0].Window = &w
+	}
+}
+
 func TestFaultsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_hunter2"
@@ -229,8 +246,10 @@ func TestFaultsKeepSecrets(t *testing.T) {
 	c.Destinations[0].Format = secret
 	c.Destinations[0].Secrets = []Secret{secret, "hunter2"}
 	c.Destinations[0].Headers = []ConfigHeader{{Name: "authorization", Value: secret + "\n"}, {Name: "x", Secret: "env:hunter2!"}}
+	w := NewWindow()
+	c.Buffers[0].Window, c.Buffers[0].Fold = &w, []FoldColumn{{"a", secret}, {"b", "sum " + secret}, {"c", "sum .json.x " + secret}}
 	faults := c.Validate()
-	require.Len(t, faults, 10)
+	require.Len(t, faults, 13)
 	for _, f := range append(faults, c.Lint()...) {
 		require.NotContains(t, f.String(), "hunter2")
 	}
