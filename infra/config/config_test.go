@@ -59,6 +59,21 @@ func fullConfig() *core.Config {
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
 				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
 			},
+			{
+				Name: "totals", From: []string{"orders"}, To: "crm", GroupBy: "{{ .json.customer_id }}",
+				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
+				Window:     &core.WindowConfig{Every: time.Hour, Grace: 30 * time.Second, Time: "{{ .json.ts }}", MaxAhead: 10 * time.Minute},
+				Fold:       []core.FoldColumn{{Name: "count", Expr: "count"}, {Name: "total", Expr: "sum .json.amount"}, {Name: "Peak_2", Expr: "max .json.ms"}},
+				FlushEvery: 2 * time.Hour, RecoverAfter: 4 * time.Minute,
+			},
+			{
+				Name: "nightly", From: []string{"orders"}, To: "log",
+				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
+				Window:     &core.WindowConfig{Every: time.Minute, Grace: 5 * time.Second, MaxAhead: time.Hour},
+				ClaimLimit: 10,
+			},
 		},
 	}
 }
@@ -185,6 +200,11 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"destinations: {a: {url: 'https://x:" + secret + "@example.com'}}",
 		"destinations: {a: {url: '" + secret + ":'}}",
 		"destinations: {a: {format: " + secret + "}}",
+		"buffers: {a: {fold: {n: " + secret + "}}}",
+		"buffers: {a: {fold: {n: sum " + secret + "}}}",
+		"buffers: {a: {fold: " + secret + "}}",
+		"buffers: {a: {window: " + secret + "}}",
+		"buffers: {a: {flush: " + secret + "}}",
 		"control: {tokens: [\"" + secret,
 	}
 	for _, text := range texts {

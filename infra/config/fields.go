@@ -32,7 +32,7 @@ func store() shape[core.StoreConfig] {
 	return object(core.NewConfig().Store,
 		part("sync", "Wait for the disk before every answer. Embedded store only. With false, a crash of the host can lose what was accepted last.",
 			func(s *core.StoreConfig) *bool { return &s.Sync }, boolean()),
-		part("retention", "How long items are kept beyond their deadline at most. DynamoDB only.",
+		part("retention", "How long items are kept beyond their deadline at most (DynamoDB), and how long a time window is remembered after its end; an older one counts as shipped.",
 			func(s *core.StoreConfig) *time.Duration { return &s.Retention }, duration(core.RetentionRange)),
 	)
 }
@@ -116,13 +116,20 @@ func buffer() shape[core.Buffer] {
 	fields := object(core.NewBuffer(""),
 		part("from", "The sources whose events it takes.", func(b *b) *[]string { return &b.From }, some(list(words(), "[orders]", 0))).must(),
 		part("to", "The destination.", func(b *b) *string { return &b.To }, words()).must(),
-		part("groupBy", `The group of an event: a template such as "{{ .json.customer_id }}". Absent: one group.`, func(b *b) *string { return &b.GroupBy }, words()),
-		part("batch", "When a group is due: as soon as any of these holds.", func(b *b) *core.BatchConfig { return &b.Batch }, batch()),
+		part("groupBy", `The group of an event, or beside window its row: a template such as "{{ .json.customer_id }}". Absent: one group.`, func(b *b) *string { return &b.GroupBy }, words()),
+		part("batch", "When a group is due: as soon as any of these holds. Beside window or flush only maxItems counts, as the most in one batch.", func(b *b) *core.BatchConfig { return &b.Batch }, batch()),
 		part("overflow", "Hard limits.", func(b *b) *core.OverflowConfig { return &b.Overflow }, overflow()),
 		part("concurrency", "Batches of one group in flight.", func(b *b) *int { return &b.Concurrency }, count[int](core.BatchesRange)),
 		part("ordering", "Send a group's batches one at a time, retries included.", func(b *b) *bool { return &b.Ordered }, ordering()),
 		part("size", "Items in the whole buffer. 0: no limit.", func(b *b) *int64 { return &b.Size }, count[int64](core.SizeRange)),
 		part("shards", "Records that each group is spread over, each of which is batched for itself. DynamoDB only.", func(b *b) *int { return &b.Shards }, count[int](core.ShardsRange)),
+		part("window", "Make the groups time windows, each of which leaves once, whole, when it is over.", func(b *b) **core.WindowConfig { return &b.Window }, window()),
+		part("fold", "Make one row of all events of a window that have the same groupBy, with these columns: count, or one of count, sum, min, max, avg, first and last with a path, such as {total: sum .json.amount}.",
+			func(b *b) *[]core.FoldColumn { return &b.Fold }, fold()),
+		part("flush", "Deliver by flushes alone. Sluice makes them by itself; a forced call makes one sooner.", func(b *b) *time.Duration { return &b.FlushEvery }, flush()),
+		part("claimLimit", "The most items that a flush claims of a group at a time. 0: batch.maxItems.", func(b *b) *int { return &b.ClaimLimit }, count[int](core.ClaimLimitRange)),
+		part("recoverAfter", "How long a batch is one deliverer's; after that it counts as dead, and another sends the batch again. At least, and by default, the destination's timeout and 15s to settle.",
+			func(b *b) *time.Duration { return &b.RecoverAfter }, silent(duration(core.RecoverAfterRange))),
 	)
 	read := fields.read
 	fields.read = func(d *decoder, path string, n *yaml.Node, into *core.Buffer) {
@@ -150,7 +157,7 @@ func overflow() shape[core.OverflowConfig] {
 	return object(core.NewBuffer("").Overflow,
 		part("maxBytes", "The most payload of one batch; a larger event is refused. At least, and by default not below, batch.maxBytes.",
 			func(o *o) *int64 { return &o.MaxBytes }, size(core.OverflowBytesRange)),
-		part("maxItems", "The most items that may wait in one group. 0: no limit.", func(o *o) *int { return &o.MaxItems }, count[int](core.OverflowItemsRange)),
+		part("maxItems", "The most items that may wait in one group, or in one time window. 0: no limit.", func(o *o) *int { return &o.MaxItems }, count[int](core.OverflowItemsRange)),
 	)
 }
 

@@ -22,6 +22,7 @@ type schema struct {
 	MinItems             int        `json:"minItems,omitempty"`
 	MaxItems             int        `json:"maxItems,omitempty"`
 	MinProperties        int        `json:"minProperties,omitempty"`
+	MaxProperties        int        `json:"maxProperties,omitempty"`
 	Required             []string   `json:"required,omitempty"`
 	Properties           properties `json:"properties,omitempty"`
 	PropertyNames        *schema    `json:"propertyNames,omitempty"`

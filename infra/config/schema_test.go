@@ -3,8 +3,10 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -85,6 +87,13 @@ func schemaCases() map[string]bool {
 		"batch: {idleTimeoutMs: 100}": true, "batch: {idleTimeoutMs: 99}": false, "batch: {idleTimeoutMs: 300001}": false,
 		"batch: {maxWaitFromFirstMs: 600000}": true, "batch: {maxWaitFromFirstMs: 600001}": false,
 		"overflow: {maxItems: 0}": true, "overflow: {maxItems: -1}": false, "concurrency: 8": true, "concurrency: 9": false,
+		"window: {}": true, "window: 1m": false, "window: null": false, "window: {evry: 1m}": false, "window: {every: 60}": false,
+		"window: {every: 1s, grace: 0s, time: '{{ .json.ts }}', maxAhead: 0s}": true, "window: {time: 5}": false,
+		"window: {}, fold: {count: count, A_1: avg .json.x}": true, "window: {}, fold: {}": false, "window: {}, fold: [count]": false,
+		"window: {}, fold: {1a: count}": false, "window: {}, fold: {a-b: count}": false, "window: {}, fold: {a: 1}": false,
+		"window: {}, fold: {" + columns(32) + "}": true, "window: {}, fold: {" + columns(33) + "}": false,
+		"flush: {every: 5m}": true, "flush: {}": false, "flush: 5m": false, "flush: null": false, "flush: {every: 5}": false,
+		"claimLimit: 0": true, "claimLimit: -1": false, "claimLimit: 10001": false, "recoverAfter: 0s": true, "recoverAfter: 5": false,
 	} {
 		cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a], to: d, "+field+"}}}"] = good
 	}
@@ -92,6 +101,15 @@ func schemaCases() map[string]bool {
 	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [], to: d}}}"] = false
 	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a]}}}"] = false
 	return cases
+}
+
+// columns are so many columns of a fold.
+func columns(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "c%d: count, ", i)
+	}
+	return b.String()
 }
 
 // TestSchemaDescribesAll holds that every field says what it is.

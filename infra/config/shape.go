@@ -41,6 +41,13 @@ func part[T, V any](name, doc string, of func(*T) *V, s shape[V]) field[T] {
 	}
 }
 
+// silent is a shape whose default is not shown: there is none, or zero stands
+// for another value.
+func silent[T any](s shape[T]) shape[T] {
+	s.show = nil
+	return s
+}
+
 // must makes a field one that the schema requires. That it is there is checked
 // by package core, with the rest of what a value may be.
 func (f field[T]) must() field[T] {
