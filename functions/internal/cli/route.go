@@ -125,7 +125,11 @@ type onlooker struct {
 // Append remembers the parts.
 func (s *onlooker) Append(_ context.Context, _ core.Millis, parts []core.Part) ([]core.Appended, error) {
 	s.parts = append(s.parts, parts...)
-	return make([]core.Appended, len(parts)), nil
+	done := make([]core.Appended, len(parts))
+	for i := range done {
+		done[i].First = 1 // all is stored
+	}
+	return done, nil
 }
 
 // recorder is the way in, which also remembers what it was given.
