@@ -26,6 +26,7 @@ type Backend struct {
 	Replayer    Replayer
 	DeadLetters DeadLetters
 	Attempts    Attempts
+	Flusher     Flusher // nil: nothing is flushed from here
 }
 
 // Ingester takes events in; see [core.Ingester].
@@ -36,6 +37,12 @@ type Ingester interface {
 // Replayer sends dead letters again; see [core.Replayer].
 type Replayer interface {
 	Replay(ctx context.Context, q core.ReplayRequest) (core.ReplayReport, error)
+}
+
+// Flusher ships what is finished; see [core.Flusher].
+type Flusher interface {
+	Flush(ctx context.Context, o core.FlushOptions) (core.FlushReport, error)
+	FlushBuffer(ctx context.Context, buffer string, o core.FlushOptions) (core.BufferFlush, error)
 }
 
 // Store is what the API reads of a [core.Store].
@@ -63,6 +70,9 @@ type Options struct {
 	// MaxBodyBytes bounds the memory of all bodies that are being taken in at
 	// a time; 0: 128 MiB. Each may need three times as much again on its way.
 	MaxBodyBytes int64
+	// Working ends when the process stops: flushes under way begin no more sends.
+	// Grace ends when those sends are cut off, too. nil: they do not end.
+	Working, Grace context.Context //nolint:containedctx // of the process, not of a call
 	// MaxListBytes is how many bytes of dead letters, by their Size, a list has
 	// at most, unless it is of one that is larger; 0: 4 MiB.
 	MaxListBytes int64
@@ -92,6 +102,12 @@ type source struct {
 func New(b Backend, o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Working == nil {
+		o.Working = context.Background()
+	}
+	if o.Grace == nil {
+		o.Grace = context.Background()
 	}
 	if o.MaxBatchBytes == 0 {
 		o.MaxBatchBytes = 32 * core.MiB

@@ -242,6 +242,8 @@ var controlCalls = [][2]string{
 	{http.MethodGet, "/v1/buffers/crm-orders/groups"},
 	{http.MethodGet, "/v1/deadletters"},
 	{http.MethodPost, "/v1/deadletters/replay"},
+	{http.MethodPost, "/v1/flush"},
+	{http.MethodPost, "/v1/buffers/crm-orders/flush"},
 	{http.MethodGet, "/metrics"},
 }
 

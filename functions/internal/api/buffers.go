@@ -19,9 +19,10 @@ type BufferState struct {
 	Name         string        `json:"name"`
 	Configured   bool          `json:"configured"` // false: it holds items, but the configuration has it no more
 	Destination  string        `json:"destination,omitempty"`
-	PendingItems int64         `json:"pendingItems"` // not yet claimed
-	PendingBytes int64         `json:"pendingBytes"` // their payload
-	ClaimedItems int64         `json:"claimedItems"` // being sent, or waiting for a retry
+	WindowMs     int64         `json:"windowMs,omitempty"` // its groups are time windows of this length
+	PendingItems int64         `json:"pendingItems"`       // not yet claimed
+	PendingBytes int64         `json:"pendingBytes"`       // their payload
+	ClaimedItems int64         `json:"claimedItems"`       // being sent, or waiting for a retry
 	Groups       int           `json:"groups"`
 	OldestAt     string        `json:"oldestAt,omitempty"` // arrival of the oldest pending item
 	OldestAgeMs  int64         `json:"oldestAgeMs"`
@@ -91,6 +92,9 @@ func (h *handler) states(r *http.Request) ([]BufferState, error) {
 		b := &configured[i]
 		s := h.state(b.Name, held[b.Name], now)
 		s.Configured, s.Destination = true, b.To
+		if b.Window != nil {
+			s.WindowMs = b.Window.Every.Milliseconds()
+		}
 		states = append(states, s)
 	}
 	slices.SortFunc(stats, func(a, b core.BufferStats) int { return strings.Compare(a.Buffer, b.Buffer) })

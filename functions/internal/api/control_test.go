@@ -119,6 +119,35 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, http.StatusOK, setup(t).get("/v1/buffers/crm-orders/groups").Code, "configured, and empty")
 }
 
+// TestWindows shows a time window that is on its way out.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *core.Config) {
+		c.Buffers[0].Window = &core.WindowConfig{Every: time.Minute, Grace: 5 * time.Second, MaxAhead: time.Hour}
+	})
+	h.put("crm-orders", "w", 3, time.Second)
+	p := &core.Policy{MaxItems: 100, Lease: time.Minute, MaxHold: time.Hour, ShipAt: now, KeptUntil: now.Add(time.Hour)}
+	_, err := h.store.Update(t.Context(), core.Ref{Buffer: "crm-orders", Key: "w"}, nil, func(g *core.Group) error {
+		g.Close(p.KeptUntil, p, now)
+		c, err := g.Claim(core.Taking{From: 1, To: 3, Through: 3, Items: 3, Reason: core.ReasonWindow, Fold: "f"}, p, now)
+		if err != nil {
+			return err
+		}
+		return g.Advance(c.ID, c.Lease, "f", 2, p, now)
+	})
+	require.NoError(t, err)
+	var list api.GroupList
+	decode(t, h.get("/v1/buffers/crm-orders/groups"), &list)
+	require.Empty(t, cmp.Diff(api.GroupList{Groups: []api.GroupState{{
+		Key: "w", LastAt: "2026-03-01T11:59:59.500Z", Closed: true, Claims: []api.ClaimState{
+			{ID: "lifew-1", Items: 3, Reason: "window", Attempt: 1, State: "sending", Due: "2026-03-01T12:01:00.500Z", RowsSent: 2},
+		},
+	}}}, list))
+	var b api.BufferState
+	decode(t, h.get("/v1/buffers/crm-orders"), &b)
+	require.Equal(t, int64(60_000), b.WindowMs)
+}
+
 // TestGroupsInPages goes through keys that make bad places in a list.
 func TestGroupsInPages(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@
 //	GET  /v1/buffers                  state of every buffer
 //	GET  /v1/buffers/{buffer}         of one
 //	GET  /v1/buffers/{buffer}/groups  [?key=] [?after=&limit=]
+//	POST /v1/flush                    {"force","final","only","strict","groups"}, all optional
+//	POST /v1/buffers/{buffer}/flush   {"force","final","groups"}, all optional
 //	GET  /v1/deadletters              [?buffer=] [&after=&limit=]
 //	POST /v1/deadletters/replay       {"buffer","ids","to","max"}, all optional
 //	GET  /healthz, /readyz, /metrics

@@ -22,6 +22,7 @@ type GroupState struct {
 	FirstAt      string       `json:"firstAt,omitempty"`
 	LastAt       string       `json:"lastAt,omitempty"`
 	NextCheck    string       `json:"nextCheck,omitempty"`
+	Closed       bool         `json:"closed,omitempty"` // a time window that is over: it takes no more
 	Claims       []ClaimState `json:"claims"`
 }
 
@@ -31,9 +32,10 @@ type ClaimState struct {
 	ID           string `json:"id"`
 	Items        uint64 `json:"items"`
 	Reason       string `json:"reason"`
-	Attempt      int    `json:"attempt"` // from 1
-	State        string `json:"state"`   // "sending" or "waiting"
-	Due          string `json:"due"`     // end of the lease, or time of the next attempt
+	Attempt      int    `json:"attempt"`            // from 1
+	State        string `json:"state"`              // "sending" or "waiting"
+	Due          string `json:"due"`                // end of the lease, or time of the next attempt
+	RowsSent     int    `json:"rowsSent,omitempty"` // of a window that leaves in rows: those the destination has taken
 	FirstErrorAt string `json:"firstErrorAt,omitempty"`
 	LastError    string `json:"lastError,omitempty"`
 }
@@ -129,7 +131,7 @@ func groupState(key string, g *core.Group) GroupState {
 	s := GroupState{
 		Key: key, PendingItems: g.Pending(), PendingBytes: g.PendingBytes(),
 		FirstAt: timestamp(g.FirstAt), LastAt: timestamp(g.LastAt), NextCheck: timestamp(g.CheckAt),
-		Claims: make([]ClaimState, len(g.Claims)),
+		Closed: g.Closed != 0, Claims: make([]ClaimState, len(g.Claims)),
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
@@ -139,7 +141,7 @@ func groupState(key string, g *core.Group) GroupState {
 		}
 		s.Claims[i] = ClaimState{
 			ID: c.ID, Items: c.To - c.From + 1 - uint64(c.Done.Len()), Reason: string(c.Reason),
-			Attempt: c.Attempt, State: state, Due: timestamp(c.Due),
+			Attempt: c.Attempt, State: state, Due: timestamp(c.Due), RowsSent: c.Sent,
 			FirstErrorAt: timestamp(c.FirstErrorAt), LastError: c.Error,
 		}
 	}

@@ -33,11 +33,13 @@ var (
 	batch       = &endpoint{methods: post, part: intake, serve: (*handler).ingestBatch}
 	bufferState = &endpoint{methods: get, part: control, serve: (*handler).buffer}
 	groupStates = &endpoint{methods: get, part: control, serve: (*handler).groups}
+	bufferFlush = &endpoint{methods: post, part: control, serve: (*handler).flushBuffer}
 )
 
 // fixed are the endpoints whose paths hold none.
 var fixed = map[string]*endpoint{
 	"/v1/buffers":            {methods: get, part: control, serve: (*handler).buffers},
+	"/v1/flush":              {methods: post, part: control, serve: (*handler).flush},
 	"/v1/deadletters":        {methods: get, part: control, serve: (*handler).deadLetters},
 	"/v1/deadletters/replay": {methods: post, part: control, serve: (*handler).replay},
 	"/healthz":               {methods: get, part: probe, serve: (*handler).health},
@@ -55,6 +57,9 @@ func find(u *url.URL) (*endpoint, string) {
 		return named(rest, "/batch", single, batch)
 	}
 	if rest, ok := strings.CutPrefix(path, "/v1/buffers/"); ok {
+		if strings.HasSuffix(rest, "/flush") {
+			return named(rest, "/flush", nil, bufferFlush)
+		}
 		return named(rest, "/groups", bufferState, groupStates)
 	}
 	return fixed[path], ""

@@ -18,8 +18,8 @@ func TestPaths(t *testing.T) {
 		"/", "/v1", "/v1/", "/v2/buffers", "/v1/sources", "/v1/sources/", "/v1/sources//batch", "/v1/sources/orders/",
 		"/v1/sources/orders/batch/", "/v1/sources/orders/other", "/v1/sources/orders%2Fother", "/v1/sources/orders%2Fbatch", "/v1/sources/orders%2fbatch", "/v1%2Fsources/orders",
 		"/v1/buffers/crm-orders%2Fgroups", "/v1/deadletters%2Freplay", "//v1/sources/orders",
-		"/v1/buffers/", "/v1/buffers//groups", "/v1/buffers/crm-orders/", "/v1/buffers/crm-orders/groups/a", "/v1/buffers/crm-orders/flush",
-		"/v1/flush", "/v1/deadletters/", "/v1/deadletters/replay/x", "/healthz/", "/HEALTHZ", "/metrics/x",
+		"/v1/buffers/", "/v1/buffers//groups", "/v1/buffers/crm-orders/", "/v1/buffers/crm-orders/groups/a", "/v1/buffers/crm-orders/flush/",
+		"/v1/buffers//flush", "/v1/buffers/flush/flush/flush", "/v1/buffers/crm-orders%2Fflush", "/v1/flush/", "/v1/flush/crm-orders", "/v1/deadletters/", "/v1/deadletters/replay/x", "/healthz/", "/HEALTHZ", "/metrics/x",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, "BREW"} {
 			p := problem(t, h.do(request(method, path, "")))
@@ -38,7 +38,7 @@ func TestMethods(t *testing.T) {
 			require.Equal(t, allow, w.Header().Get("Allow"))
 		}
 	}
-	for _, path := range []string{sourcePath, batchPath, "/v1/deadletters/replay", "/v1/sources/other"} {
+	for _, path := range []string{sourcePath, batchPath, "/v1/deadletters/replay", "/v1/flush", "/v1/buffers/x/flush", "/v1/sources/other"} {
 		require.Equal(t, http.StatusMethodNotAllowed, h.do(request(http.MethodHead, path, "")).Code)
 		wrong(path, "POST", http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodOptions, "post")
 	}

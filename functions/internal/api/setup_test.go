@@ -33,8 +33,10 @@ type house struct {
 	handler  http.Handler
 	store    *memory.Store
 	attempts api.LastAttempts
+	cadence  core.Cadence
 	replayed []core.ReplayRequest
 	report   core.ReplayReport // of each replay
+	sender   core.Sender       // of every destination; nil: there is none
 	ready    error
 
 	mu       sync.Mutex
@@ -117,6 +119,11 @@ func (h *house) newHandler(c *core.Catalog, o api.Options, in api.Ingester) http
 	o.Log = slog.New(slog.NewTextHandler(&h.log, nil))
 	handler, err := api.New(api.Backend{
 		Catalog: c, Ingester: in, Replayer: h, Store: h.store, DeadLetters: h.store.DeadLetters(),
+		Flusher: core.NewFlusher(c, core.Ports{
+			Store: h.store, Timer: hints{}, Queue: hints{}, DeadLetters: h.store.DeadLetters(), Clock: clock, Rand: longest{},
+			IDs:    core.IDsFunc(func() string { return "ID" }),
+			Sender: func(string) core.Sender { return h.sender },
+		}, &h.cadence),
 		Attempts: &h.attempts, Ready: func() error { return h.ready },
 		Refused: func(source string, n int) {
 			h.mu.Lock()
@@ -129,6 +136,11 @@ func (h *house) newHandler(c *core.Catalog, o api.Options, in api.Ingester) http
 }
 
 var clock = core.ClockFunc(func() core.Millis { return now })
+
+// longest makes every wait as long as it may be.
+type longest struct{}
+
+func (longest) Int64N(n int64) int64 { return n - 1 }
 
 // hints is a timer and a queue that lose everything.
 type hints struct{}

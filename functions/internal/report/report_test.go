@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 			if os.Getenv("UPDATE") != "" {
 				require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o600))
 			}
-			want, err := os.ReadFile(file) //nolint:gosec // of this table
+			want, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, string(want), string(got)+"\n")
 			require.NotContains(t, string(got), "swordfish")
