@@ -190,7 +190,7 @@ func (f *Flusher) buffer(ctx context.Context, sub *Subscription, o *FlushOptions
 		return r
 	}
 	shipped := false
-	defer func() { f.cadence.end(r.Buffer, begin, shipped) }()
+	defer func() { f.cadence.end(r.Buffer, begin, shipped, f.ports.Clock.Now()) }()
 	t, wait, err := f.take(ctx, sub, o, begin)
 	switch {
 	case err != nil:

@@ -149,11 +149,11 @@ func (s *shipping) pull(ref Ref) *pull {
 
 // one ships one claim, within what the destination takes at a time.
 func (s *shipping) one(e *errand) (*shipment, error) {
+	e.recovering = false // of the claim before
 	s.turn.renew(s.ctx)
 	if s.ports.Slot != nil {
 		release, err := s.ports.Slot(s.may, s.sub.Destination.Name)
 		if err != nil {
-			e.recovering = false
 			if s.ended() {
 				return nil, nil
 			}
@@ -196,10 +196,13 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	if got.settling != nil && r.ReleaseErr == nil {
 		r.ReleaseErr = got.settling
 	}
-	if got.outcome == Retry {
+	switch got.outcome {
+	case Retry:
 		if s.inRow++; s.inRow >= 2*s.sub.Destination.Concurrency {
 			s.stopped = true // the destination does not answer at all
 		}
+	case Interrupted:
+		s.cut = true
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *Cadence) begin(buffer string, floor time.Duration, anyway bool, now Mil
 }
 
 // end notes that a flush that began at a time has ended.
-func (c *Cadence) end(buffer string, begin Millis, shipped bool) {
+func (c *Cadence) end(buffer string, begin Millis, shipped bool, now Millis) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.buffers[buffer]
@@ -73,7 +73,7 @@ func (c *Cadence) end(buffer string, begin Millis, shipped bool) {
 			break
 		}
 	}
-	if shipped {
+	if shipped && (begin > p.last || p.last > now) {
 		p.last = begin
 	}
 }

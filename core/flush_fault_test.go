@@ -1,0 +1,455 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sluice/core"
+)
+
+// refusing answers 500 to every batch of some groups.
+func refusing(status int, groups ...string) func(*core.Batch) core.Response {
+	return func(b *core.Batch) core.Response {
+		if len(groups) == 0 || slices.Contains(groups, b.Group) {
+			return core.Response{Status: status}
+		}
+		return core.Response{Status: 200}
+	}
+}
+
+func TestFlushReportsWhatWasWrittenBesideAnError(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("a", "a", "a", "b", "c")
+	d.answer = refusing(500, "b")
+	r := p.flush(core.FlushOptions{})
+	require.EqualError(t, r.Err, `group "b": status 500: status 500`)
+	require.Equal(t, core.Unavailable, core.CodeOf(r.Err))
+	require.Equal(t, 5, r.Rows)
+	require.Equal(t, &core.Shipped{Rows: 4}, r.Written)
+	require.NoError(t, r.ReleaseErr)
+	require.Equal(t, 54*s, p.wait(), "the cadence counts it as a shipment")
+	require.Equal(t, core.Turn{Last: noon}, d.turn())
+}
+
+func TestFlushCountsWindowsThatWereWritten(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked(windowed))
+	for _, ts := range []string{"22:01:00", "22:01:01", "22:01:59.999", "22:02:00", "22:03:00"} {
+		p.put(fmt.Sprintf(`{"ts":"2023-11-14T%sZ"}`, ts))
+	}
+	n := 0
+	d.answer = func(b *core.Batch) core.Response { // the last batch of the first window, and all of the second
+		if n++; len(b.Items) == 2 || b.Window.Start.Time().Minute() == 3 {
+			return core.Response{Status: 200}
+		}
+		return core.Response{Status: 500}
+	}
+	c := docked(windowed)
+	c.Destinations[0].Concurrency = 1
+	r := d.process(c).flush(core.FlushOptions{})
+	require.EqualError(t, r.Err, "2 batches failed; the first, of "+core.DetailOf(r.Err)[len("2 batches failed; the first, of "):]+": "+r.Err.(*core.Error).Err.Error())
+	require.Equal(t, 3, r.Buckets)
+	require.Equal(t, 5, r.Rows)
+	require.Equal(t, &core.Shipped{Buckets: 1, Rows: 3}, r.Written)
+}
+
+func TestFlushReleaseErr(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("a")
+	d.answer = func(*core.Batch) core.Response {
+		d.write = func(core.Ref) error { return broken() }
+		return core.Response{Status: 503}
+	}
+	r := p.flush(core.FlushOptions{})
+	require.ErrorContains(t, r.Err, "status 503", "what the destination said")
+	require.ErrorContains(t, r.ReleaseErr, "the disk does not answer")
+	require.NoError(t, r.AckErr)
+	require.Nil(t, r.Written)
+	d.write, d.answer = nil, nil
+	d.taken()
+	require.Zero(t, p.flush(core.FlushOptions{Force: true}).Rows, "the claim is held until its lease ends")
+	d.pass(30 * s)
+	r = p.flush(core.FlushOptions{})
+	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1, Recovered: &core.Released{Claims: 1, Rows: 1}}, r)
+	require.Equal(t, 1, d.taken()[0].Attempt, "whether the first was made is not known")
+}
+
+func TestFlushAckErr(t *testing.T) {
+	t.Parallel()
+	t.Run("the store fails", func(t *testing.T) {
+		t.Parallel()
+		d := newDock(t)
+		p := d.process(docked())
+		p.keys("a", "a", "a")
+		d.answer = func(*core.Batch) core.Response {
+			d.write = func(core.Ref) error { return broken() }
+			return core.Response{Status: 200}
+		}
+		r := p.flush(core.FlushOptions{Final: true})
+		d.write, d.answer = nil, nil
+		require.NoError(t, r.Err)
+		require.ErrorContains(t, r.AckErr, "the disk does not answer")
+		require.Equal(t, 2, r.Rows)
+		require.Nil(t, r.Written)
+		require.Equal(t, 54*s, p.wait(), "the rows count as shipped")
+		was := d.taken()
+		d.pass(time.Minute)
+		r = p.flush(core.FlushOptions{})
+		require.Equal(t, &core.Released{Claims: 1, Rows: 2}, r.Recovered)
+		require.Equal(t, 3, r.Rows)
+		require.Equal(t, was[0].ID, d.taken()[0].ID, "it comes again under its id")
+	})
+	t.Run("its lease has passed on", func(t *testing.T) {
+		t.Parallel()
+		d := newDock(t)
+		p, q := d.process(docked()), d.process(docked())
+		p.keys("a")
+		var other core.BufferFlush
+		d.answer = func(*core.Batch) core.Response {
+			d.answer = nil
+			d.pass(61 * s)
+			other = q.flush(core.FlushOptions{})
+			return core.Response{Status: 200}
+		}
+		r := p.flush(core.FlushOptions{})
+		require.NoError(t, r.Err)
+		require.Equal(t, core.Conflict, core.CodeOf(r.AckErr))
+		require.Equal(t, 1, r.Rows)
+		require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1, Recovered: &core.Released{Claims: 1, Rows: 1}}, other)
+		require.Empty(t, d.busyGroups())
+		house := core.FlushReport{Buffers: []core.BufferFlush{r}}
+		require.True(t, house.OK(), "rows that were taken are no failure")
+	})
+}
+
+// The failure of one claim's recovery keeps nothing new from leaving.
+func TestFlushRecoverErr(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("a")
+	d.answer = refusing(500)
+	p.flush(core.FlushOptions{})
+	d.answer = nil
+	d.taken()
+	d.pass(11 * time.Minute)
+	p.keys("a", "b")
+	failed := false
+	d.read = func() error {
+		if !failed {
+			failed = true
+			return broken()
+		}
+		return nil
+	}
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	r := d.process(c).flush(core.FlushOptions{Groups: []string{"a", "b"}})
+	require.NoError(t, r.Err)
+	require.ErrorContains(t, r.RecoverErr, "the disk does not answer")
+	require.Nil(t, r.Recovered)
+	require.Equal(t, 2, r.Rows)
+	require.Len(t, d.taken(), 2)
+	d.read = nil
+	d.pass(time.Minute)
+	r = p.flush(core.FlushOptions{})
+	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1, Recovered: &core.Released{Claims: 1, Rows: 1}}, r)
+}
+
+// A store that fails after a claim was recovered ends the flush of its group.
+func TestFlushEndsWhenTheStoreFailsAfterARecovery(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("a")
+	d.answer = refusing(500)
+	p.flush(core.FlushOptions{})
+	p.keys("a")
+	looks := 0
+	d.answer = func(*core.Batch) core.Response {
+		d.look = func(core.Ref) error {
+			if looks++; looks > 100 {
+				panic("the flush goes round in circles")
+			}
+			return broken()
+		}
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{Force: true})
+	require.ErrorContains(t, r.Err, "the disk does not answer")
+	require.NoError(t, r.RecoverErr)
+	require.Equal(t, &core.Released{Claims: 1, Rows: 1}, r.Recovered)
+	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
+	require.Equal(t, 1, looks)
+}
+
+func TestFlushOfAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		fail func(*dock)
+		want string
+	}{
+		{"the turn", func(d *dock) { d.turns.fail = broken }, "cannot take the turn of buffer b"},
+		{"what is due", func(d *dock) { d.due = broken }, "the disk does not answer"},
+		{"a record", func(d *dock) { d.look = func(core.Ref) error { return broken() } }, "the disk does not answer"},
+		{"items", func(d *dock) { d.read = broken }, "the disk does not answer"},
+		{"a claim", func(d *dock) { d.write = func(core.Ref) error { return broken() } }, "the disk does not answer"},
+		{"a slot", func(d *dock) { d.slot = broken }, "the disk does not answer"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDock(t)
+			p := d.process(docked())
+			p.keys("a")
+			tc.fail(d)
+			house, err := p.flusher.Flush(context.Background(), core.FlushOptions{})
+			require.NoError(t, err)
+			require.False(t, house.OK())
+			require.EqualError(t, house.Err(), "the flush failed for b: "+tc.want)
+			r := house.Buffers[0]
+			require.ErrorContains(t, r.Err, tc.want)
+			require.Equal(t, core.Unavailable, core.CodeOf(r.Err))
+			r.Err = nil
+			require.Equal(t, core.BufferFlush{Buffer: "b"}, r, "nothing has left the store")
+			require.Empty(t, d.taken())
+			d.turns.fail, d.due, d.look, d.read, d.write, d.slot = nil, nil, nil, nil, nil, nil
+			require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1}, p.flush(core.FlushOptions{}))
+		})
+	}
+}
+
+// A turn that can't be given back ends with its lease.
+func TestFlushWhoseTurnCannotBeEnded(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("a")
+	d.answer = func(*core.Batch) core.Response {
+		d.turns.fail = broken
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{})
+	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1}, r)
+	require.Equal(t, []string{"end the turn: the disk does not answer"}, d.observed)
+	d.turns.fail, d.answer = nil, nil
+	require.Equal(t, 54*s, d.process(docked()).wait())
+	d.pass(time.Minute)
+	require.Zero(t, d.process(docked()).wait())
+}
+
+func TestFlushOfADeadEndpointStops(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked()) // concurrency 4
+	for i := range 100 {
+		p.keys(fmt.Sprint(i))
+	}
+	d.answer = refusing(500)
+	r := p.flush(core.FlushOptions{})
+	require.Error(t, r.Err)
+	require.GreaterOrEqual(t, r.Rows, 8)
+	require.Less(t, r.Rows, 8+4, "those under way end")
+	require.Nil(t, r.Written)
+	require.Zero(t, p.wait(), "nothing shipped")
+
+	d.answer = refusing(500, "7", "17", "27", "37", "47", "57", "67", "77", "87", "97")
+	r = p.flush(core.FlushOptions{})
+	require.GreaterOrEqual(t, r.Rows, 100-11, "failures here and there do not stop it")
+}
+
+func TestFlushBuriesWhatIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	for i := range 40 {
+		p.keys(fmt.Sprint(i))
+	}
+	d.answer = refusing(400)
+	r := p.flush(core.FlushOptions{})
+	require.ErrorContains(t, r.Err, "40 batches failed; the first, of group ")
+	require.Equal(t, 40, r.Rows, "the endpoint answers, so it goes on")
+	require.Nil(t, r.Written)
+	n, err := d.memory.DeadLetters().Count(context.Background(), core.DeadLetterFilter{})
+	require.NoError(t, err)
+	require.Equal(t, 40, n)
+	require.Empty(t, d.busyGroups())
+
+	p.keys("x")
+	d.bury = func([]core.DeadLetter) error { return broken() }
+	r = p.flush(core.FlushOptions{})
+	require.ErrorContains(t, r.Err, "status 400")
+	require.Equal(t, []string{"x"}, d.busyGroups(), "not dropped")
+	require.Contains(t, d.observed, "put dead letters: the disk does not answer")
+}
+
+func TestFlushClaimLimit(t *testing.T) {
+	t.Parallel()
+	limit := func(limit, items int) *core.Config {
+		return docked(func(b *core.Buffer) { b.ClaimLimit, b.Batch.MaxItems = limit, items })
+	}
+	for _, tc := range []struct {
+		name       string
+		config     *core.Config
+		put        int
+		final      bool
+		adding     bool // an item with each that is sent
+		rows, last int  // shipped, in the last batch
+	}{
+		{"the first that is not full is the last", limit(3, 10), 10, false, false, 10, 1},
+		{"just full, and another that finds nothing", limit(3, 10), 9, false, false, 9, 3},
+		{"0: as many as a batch", limit(0, 10), 25, false, false, 25, 5},
+		{"what comes after one that was not full waits", limit(3, 10), 4, false, true, 4 + 0, 2},
+		{"a final flush goes on until one comes back empty", limit(1, 10), 5, true, false, 5, 1},
+		{"a hundred claims", limit(1, 10), 150, false, false, 100, 1},
+		{"a hundred claims of a final flush", limit(1, 10), 150, true, false, 100, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDock(t)
+			p := d.process(tc.config)
+			p.keys(slices.Repeat([]string{"k"}, tc.put)...)
+			n := 0
+			if tc.adding {
+				d.answer = func(*core.Batch) core.Response {
+					if n++; n == 2 {
+						p.keys("k")
+					}
+					return core.Response{Status: 200}
+				}
+			}
+			r := p.flush(core.FlushOptions{Final: tc.final})
+			require.NoError(t, r.Err)
+			sent := d.taken()
+			if tc.adding { // 3, then 1: what has come since is for the next flush
+				require.Equal(t, []int{3, 1}, []int{len(sent[0].Items), len(sent[1].Items)})
+				require.Len(t, sent, 2)
+				require.Equal(t, []string{"k"}, d.busyGroups())
+				return
+			}
+			require.Equal(t, tc.rows, r.Rows)
+			require.Len(t, sent[len(sent)-1].Items, tc.last)
+		})
+	}
+}
+
+// A final flush does not chase what others go on to add.
+func TestFinalFlushEnds(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked())
+	p.keys("k")
+	d.answer = func(*core.Batch) core.Response {
+		p.keys("k")
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{Final: true})
+	require.NoError(t, r.Err)
+	require.Equal(t, 100, r.Rows)
+	require.Equal(t, []string{"k"}, d.busyGroups())
+}
+
+// A flush that has no time left for a send gives its turn back, and says so.
+func TestFlushOutOfTime(t *testing.T) {
+	t.Parallel()
+	deadline := func(at core.Millis) (context.Context, context.CancelFunc) {
+		return context.WithDeadline(context.Background(), at.Time())
+	}
+	d := newDock(t)
+	d.now.Store(time.Now().Add(time.Hour).UnixMilli()) // so that the deadline does not come by itself
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b", "c")
+	ctx, cancel := deadline(d.clock().Add(100 * s))
+	defer cancel()
+	d.answer = func(*core.Batch) core.Response {
+		d.pass(40 * s)
+		return core.Response{Status: 200}
+	}
+	r := p.flushWithin(ctx, core.FlushOptions{})
+	require.EqualError(t, r.Err, "the time was over before all was shipped; flush again")
+	require.Equal(t, 2, r.Rows, "30 s are needed for a send")
+	require.Equal(t, &core.Shipped{Rows: 2}, r.Written)
+	require.Equal(t, core.Turn{}, d.turn())
+	d.answer = nil
+	r = p.flush(core.FlushOptions{})
+	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1}, r)
+}
+
+// A send that is cut off is no turn either, be it the last.
+func TestFlushCutOff(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b")
+	ctx, cancel := context.WithCancel(context.Background())
+	n := 0
+	d.answer = func(*core.Batch) core.Response {
+		if n++; n == 1 {
+			return core.Response{Status: 200}
+		}
+		cancel()
+		return core.Response{Err: core.Errorf(core.Canceled, "stopped")}
+	}
+	r := p.flushWithin(ctx, core.FlushOptions{})
+	require.Error(t, r.Err)
+	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
+	require.Equal(t, core.Turn{}, d.turn())
+	d.answer = nil
+	r = p.flush(core.FlushOptions{})
+	require.NoError(t, r.Err)
+	require.Equal(t, 1, r.Rows)
+}
+
+// While, when it ends, lets the sends under way end.
+func TestFlushWhile(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b")
+	while, end := context.WithCancel(context.Background())
+	d.answer = func(*core.Batch) core.Response {
+		end()
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{While: while})
+	require.EqualError(t, r.Err, "the time was over before all was shipped; flush again")
+	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
+	require.Equal(t, core.Turn{}, d.turn())
+}
+
+// A later flush that was forced ends before an earlier one: it is still the latest.
+func TestCadenceCountsTheLatestBegin(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	d.turns = &hookedTurns{Coordinator: d.turns.Coordinator}
+	p := d.process(docked())
+	p.keys("a")
+	d.answer = func(b *core.Batch) core.Response {
+		if b.Group == "a" {
+			d.pass(20 * s)
+			p.keys("b")
+			require.Equal(t, 1, p.flush(core.FlushOptions{Force: true}).Rows)
+		}
+		return core.Response{Status: 200}
+	}
+	require.Equal(t, 1, p.flush(core.FlushOptions{}).Rows)
+	require.Equal(t, 54*s, p.wait())
+	d.pass(54 * s)
+	require.Zero(t, p.wait())
+}
