@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,7 +28,8 @@ type writing struct {
 // Append implements [core.Store]: it numbers every part, and then writes them.
 // When one is refused a number nothing is written, and the numbers of the
 // others are given up; what that has left to be done is in the answer. When
-// one can't be written the others may be: the error is then Unavailable.
+// one can't be written the others may be: the error is then Unavailable. A part
+// whose group is closed is left out.
 func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -59,16 +61,20 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 	}
 	err = each(len(groups), func(i int) error {
 		for _, w := range groups[i] {
+			if w.answer.Closed {
+				continue
+			}
 			if err := s.write(ctx, w); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	all := answers(writings)
 	if err == nil {
-		s.sizes.add(parts)
+		s.sizes.add(parts, all)
 	}
-	return answers(writings), err
+	return all, err
 }
 
 func answers(writings []writing) []core.Appended {
@@ -100,9 +106,9 @@ func byGroup(writings []writing) [][]*writing {
 // attempts is how often a numbering or a write is tried.
 const attempts = 5
 
-// number gets a part its sequence numbers. A call whose answer was lost may
-// have numbered: those numbers are a hole like any other, and it numbers
-// again. Full: the group's ceiling is reached.
+// number gets a part its sequence numbers, unless its group is closed. A call
+// whose answer was lost may have numbered: those numbers are a hole like any
+// other, and it numbers again. Full: the group's ceiling is reached.
 func (s *Store) number(ctx context.Context, w *writing) error {
 	for try := 1; ; try++ {
 		err := s.tryNumber(ctx, w)
@@ -111,11 +117,11 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 		case err == nil:
 			return nil
 		case conditional:
-			recapped, err := s.recap(ctx, w, met)
-			if err != nil {
+			again, err := s.whyRefused(ctx, w, met)
+			if err != nil || w.answer.Closed {
 				return err
 			}
-			if !recapped || try == attempts {
+			if !again || try == attempts {
 				return &core.Error{Code: core.Full, RetryAfter: time.Second,
 					Detail: fmt.Sprintf("the group is full: it holds at most %d pending events (overflow.maxItems)", w.Policy.CapItems)}
 			}
@@ -138,7 +144,7 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	n, check := len(w.Events), w.Policy.FirstCheck(w.now)
 	set := "SET lastAt = :now, life = if_not_exists(life, :life), rev = if_not_exists(rev, :zero), " +
 		"firstAt = if_not_exists(firstAt, :now), checkAt = if_not_exists(checkAt, :check), due = if_not_exists(due, :due)"
-	remove := " REMOVE expires"
+	remove, condition := " REMOVE expires", ""
 	values := attrs{
 		":n": number(n), ":bytes": number(w.bytes), ":now": number(w.now), ":check": number(check),
 		":life": text(w.Life), ":zero": number(0), ":due": text(dueShard(pk, s.opts.DueShards)),
@@ -150,10 +156,16 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	if w.Policy.CapItems > 0 {
 		set += ", room = if_not_exists(room, :cap) - :n"
 		values[":cap"] = number(w.Policy.CapItems)
-		in.ConditionExpression = aws.String("attribute_not_exists(life) OR room >= :n")
-		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		condition = "(attribute_not_exists(life) OR room >= :n)"
 	} else {
 		remove += ", room"
+	}
+	if w.Policy.ShipAt != 0 {
+		condition = strings.TrimPrefix(condition+" AND attribute_not_exists(closed)", " AND ")
+	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	if hashed {
 		set += ", #key = :key"
@@ -183,24 +195,34 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 // once keeps the client from repeating a call.
 func once(o *dynamodb.Options) { o.Retryer, o.RetryMaxAttempts = aws.NopRetryer{}, 1 }
 
-// recap sets the group's ceiling anew when it is not the one that the part's
-// policy asks for, and reports whether it was.
-func (s *Store) recap(ctx context.Context, w *writing, met attrs) (bool, error) {
-	var seen *core.Group
-	if r, err := decode(met); err == nil && r.Life != "" {
-		seen = &r.Group
+// whyRefused looks at the record that has refused a numbering. If the group is
+// closed, that is the answer, and whoever has closed it sees to what the part
+// has left there. Otherwise it reports whether to try again: with the ceiling
+// that the part's policy asks for, when the group had another.
+func (s *Store) whyRefused(ctx context.Context, w *writing, met attrs) (again bool, err error) {
+	r, err := decode(met)
+	if met == nil {
+		r, err = s.read(ctx, w.Ref)
 	}
-	changed := false
-	_, err := s.update(ctx, w.Ref, seen, func(g *core.Group) error {
-		if changed = g.Life == ""; changed {
-			return nil // it has expired meanwhile, and begins anew
+	switch {
+	case err != nil:
+		return false, err
+	case r.Closed != 0 && w.Policy.ShipAt != 0:
+		w.answer, w.armed = core.Appended{Closed: true}, false
+		return false, nil
+	case r.Life == "", w.Policy.CapItems == 0:
+		return true, nil // it has expired meanwhile, and begins anew
+	}
+	_, err = s.update(ctx, w.Ref, &r.Group, func(g *core.Group) error {
+		if again = g.Life == ""; again {
+			return nil
 		}
 		rev := g.Rev
 		g.Recap(w.Policy)
-		changed = g.Rev != rev
+		again = g.Rev != rev
 		return nil
 	})
-	return changed, err
+	return again, err
 }
 
 // giveUp fills the numbers that a group's parts were given, and that will never

@@ -92,3 +92,11 @@ func lastOfBucket(seq uint64) uint64 { return seq/bucket*bucket + bucket - 1 }
 
 // sizePlace is where the size of a buffer is noted.
 func sizePlace(buffer string) string { return "b/" + buffer }
+
+// sharedPlace is where a record lies that processes share.
+func sharedPlace(name string) string {
+	if utf8.ValidString(name) {
+		return "c/=" + name
+	}
+	return "c/#" + base64.RawURLEncoding.EncodeToString([]byte(name))
+}

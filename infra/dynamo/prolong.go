@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -32,6 +33,9 @@ func (s *Store) prolong(ctx context.Context, old []segment, life string) error {
 		return failure(err, "keep events")
 	})
 }
+
+// keepBytes is about how much payload is read at a time to be kept.
+const keepBytes = 4 << 20
 
 // forgotten is how long overdue a claim is that nobody sends.
 const forgotten = time.Hour
@@ -88,7 +92,7 @@ func (s *Store) keepPending(ctx context.Context, g *core.NamedGroup, now core.Mi
 		return nil
 	}
 	for rest := g.Group; rest.Pending() > 0; {
-		w, h, err := s.keepSpan(ctx, &rest, core.Span{From: rest.Head + 1, To: rest.Tail, MaxItems: maxSegmentItems})
+		w, h, err := s.keepSpan(ctx, &rest, core.Span{From: rest.Head + 1, To: rest.Tail})
 		if err != nil {
 			return err
 		}
@@ -107,21 +111,26 @@ func (s *Store) keepPending(ctx context.Context, g *core.NamedGroup, now core.Mi
 func (s *Store) keepClaimed(ctx context.Context, g *core.NamedGroup, now core.Millis) error {
 	for i := range g.Claims {
 		c := &g.Claims[i]
-		for from := c.From; c.Due < now.Add(-forgotten) && from <= c.To; {
-			w, h, err := s.keepSpan(ctx, &g.Group, core.Span{From: from, To: c.To})
+		if c.Due >= now.Add(-forgotten) {
+			continue
+		}
+		for span := (core.Span{From: c.From, To: c.To}); span.From <= c.To; {
+			w, h, err := s.keepSpan(ctx, &g.Group, span)
 			if err != nil {
 				return err
 			}
-			if from = w.page.End + 1; h != nil {
-				from = h.to + 1
+			span.From, span.Mark = w.page.End+1, cmp.Or(w.page.Mark, w.page.End+1)
+			if h != nil {
+				span.From, span.Mark = h.to+1, h.to+1
 			}
 		}
 	}
 	return nil
 }
 
-// keepSpan prolongs a span, as far as there is no hole in it.
+// keepSpan prolongs a page of a span, as far as there is no hole in it.
 func (s *Store) keepSpan(ctx context.Context, g *core.Group, span core.Span) (*walk, *hole, error) {
+	span.MaxItems, span.MaxBytes = maxSegmentItems, keepBytes
 	w := newWalk(s, g, span)
 	h, err := w.advance(ctx)
 	if err == nil {

@@ -23,6 +23,7 @@ func decode(item attrs) (record, error) {
 		Head: f.uint("head"), Tail: f.uint("tail"), HeadBytes: f.int("headBytes"), TailBytes: f.int("tailBytes"),
 		FirstAt: f.millis("firstAt"), LastAt: f.millis("lastAt"), CheckAt: f.millis(attrCheckAt),
 		Void: f.uint("voids"), VoidBytes: f.int("voidBytes"), Mark: f.uint("mark"),
+		Closed: f.millis("closed"),
 	}}
 	if _, capped := item["room"]; capped {
 		r.Ceiling = ceiling(r.Tail, f.int("room"))
@@ -50,7 +51,7 @@ func decodeClaim(outer *fields, m attrs) core.Claim {
 		From: f.uint("from"), To: f.uint("to"), Mark: f.uint("mark"), Done: f.bytes("done"), Residue: int(f.int("residue")),
 		Reason: core.Reason(f.text("reason")), Attempt: int(f.int("attempt")), Lease: f.uint("lease"),
 		Due: f.millis("at"), FirstErrorAt: f.millis("firstErrorAt"), Error: f.text("error"),
-		ID: f.text("id"),
+		ID: f.text("id"), Fold: f.text("fold"), Sent: int(f.int("sent")),
 	}
 	if f.err != nil {
 		outer.err = f.err
@@ -69,6 +70,10 @@ func encodeClaims(claims []core.Claim) types.AttributeValue {
 		optional(m, "mark", c.Mark)
 		optional(m, "residue", c.Residue)
 		optional(m, "firstErrorAt", c.FirstErrorAt)
+		optional(m, "sent", c.Sent)
+		if c.Fold != "" {
+			m["fold"] = text(c.Fold)
+		}
 		if len(c.Done) > 0 {
 			m["done"] = binary(c.Done)
 		}

@@ -51,7 +51,10 @@ func setup(t *testing.T, opts ...awstest.Option) *rig {
 }
 
 // open is one more process on the table.
-func (r *rig) open(api dynamo.API) *dynamo.Store {
+func (r *rig) open(api dynamo.API) *dynamo.Store { return r.openFor(api, retention) }
+
+// openFor is one with another retention.
+func (r *rig) openFor(api dynamo.API, retention time.Duration) *dynamo.Store {
 	return dynamo.New(api, dynamo.Options{Table: r.table, Clock: r.clock, Retention: retention, OnLoss: func(l dynamo.Loss) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -240,6 +243,13 @@ func segment(life string, first uint64) map[string]types.AttributeValue {
 func recordKey(ref core.Ref) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: fmt.Sprintf("g/%s/%d/=%s", ref.Buffer, ref.Shard, ref.Key)},
+		"sk": &types.AttributeValueMemberN{Value: "0"},
+	}
+}
+
+func sharedKey(name string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "c/=" + name},
 		"sk": &types.AttributeValueMemberN{Value: "0"},
 	}
 }

@@ -54,9 +54,10 @@ func decodeSegment(item attrs) (segment, error) {
 }
 
 // write puts a part's segments where its numbers say. Numbers that were fenced
-// meanwhile are gone: from there on it is numbered again.
+// meanwhile are gone: from there on it is numbered again. If the group is closed
+// by then, the answer says how much of it lies before them.
 func (s *Store) write(ctx context.Context, w *writing) error {
-	rest := w.Events
+	rest, all := w.Events, len(w.Events)
 	for try := 1; ; try++ {
 		wrote, err := s.writeAll(ctx, w, rest)
 		if err != nil {
@@ -73,6 +74,10 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 		w.now = max(w.now, s.opts.Clock.Now())
 		if err := s.number(ctx, w); err != nil {
 			return partly(err)
+		}
+		if w.answer.Closed {
+			w.answer.Stored = all - len(rest)
+			return nil
 		}
 	}
 }

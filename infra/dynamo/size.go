@@ -91,12 +91,16 @@ func (z *sizes) set(buffer string, held int64, counted, now core.Millis, anew bo
 }
 
 // add notes what a request has added to buffers of a limited size.
-func (z *sizes) add(parts []core.Part) {
+func (z *sizes) add(parts []core.Part, answers []core.Appended) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for i := range parts {
+		n := len(parts[i].Events)
+		if answers[i].Closed {
+			n = answers[i].Stored
+		}
 		if k := z.known[parts[i].Ref.Buffer]; k != nil {
-			k.added += int64(len(parts[i].Events))
+			k.added += int64(n)
 		}
 	}
 }

@@ -53,7 +53,8 @@ const (
 	// holeTimeout is [Options.HoleTimeout] when it is not given.
 	holeTimeout = 2 * time.Second
 	// longestWait is the latest deadline that an item may have: what is kept
-	// for the retention is kept for it from then on.
+	// for the retention is kept for it from then on. A time window, or what
+	// leaves by flushes alone, may have to wait for up to half of the retention.
 	longestWait = 10 * time.Minute
 	// lanes is how many calls one request makes at a time.
 	lanes = 16
@@ -134,8 +135,11 @@ func key(pk string, sk uint64) attrs {
 // expiry is when an item that is written or last needed at a time may be
 // deleted, in Unix seconds.
 func (s *Store) expiry(at core.Millis) int64 {
-	return int64(at.Add(longestWait+s.opts.Retention))/1000 + 1
+	return seconds(at.Add(longestWait + s.opts.Retention))
 }
+
+// seconds is the first whole second behind a time.
+func seconds(at core.Millis) int64 { return int64(at)/1000 + 1 }
 
 // token makes a value that nobody else makes.
 func token() []byte {

@@ -122,10 +122,11 @@ func (s *Store) changes(was, next *core.Group) *changes {
 	c.number("voids", int64(was.Void), int64(next.Void))
 	c.number("voidBytes", was.VoidBytes, next.VoidBytes)
 	c.number("mark", int64(was.Mark), int64(next.Mark))
+	c.number("closed", int64(was.Closed), int64(next.Closed))
 	c.claims(was.Claims, next.Claims)
 	limited := c.room(was, next)
 	if next.Empty() {
-		c.set(attrExpires, number(s.expiry(s.opts.Clock.Now())))
+		c.set(attrExpires, number(max(s.expiry(s.opts.Clock.Now()), seconds(next.Closed))))
 	}
 	if limited || next.Pending() == 0 {
 		c.condition += " AND tail = :wasTail"

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,7 +44,7 @@ func newWalk(s *Store, g *core.Group, span core.Span) *walk {
 	if span.From == g.Head+1 {
 		w.page.Through = g.HeadBytes
 	}
-	if mark := markOf(g, span.From); mark != 0 && mark < w.next {
+	if mark := cmp.Or(span.Mark, markOf(g, span.From)); mark != 0 && mark < w.next {
 		w.next = mark
 	}
 	if span.From > g.Head {
