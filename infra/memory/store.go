@@ -14,7 +14,8 @@ import (
 )
 
 // Store is a [core.Store] and its dead letters, in memory. It is safe for
-// concurrent use. A group is forgotten as soon as it is empty.
+// concurrent use. A group is forgotten as soon as it is empty or, when it is
+// closed, by the first append from then on whose time is late enough.
 type Store struct {
 	letters *DeadLetters
 
@@ -57,7 +58,7 @@ func (s *Store) open() error {
 }
 
 // Append implements [core.Store]. It numbers every part on copies of the
-// records first, and keeps them only when all went well.
+// records first, and keeps them only when all went well and none is closed.
 func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,10 @@ func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([
 	if err := s.room(parts); err != nil {
 		return nil, err
 	}
+	s.forget(now)
 	records := map[core.Ref]*core.Group{}
 	answers := make([]core.Appended, len(parts))
+	closed := false
 	for i := range parts {
 		p := &parts[i]
 		if records[p.Ref] == nil {
@@ -80,6 +83,13 @@ func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([
 		if err != nil {
 			return nil, err
 		}
+		closed = closed || answers[i].Closed
+	}
+	if closed {
+		for i := range answers {
+			answers[i] = core.Appended{Closed: answers[i].Closed}
+		}
+		return answers, nil
 	}
 	for i := range parts {
 		s.group(parts[i].Ref).add(parts[i].Events)
@@ -88,6 +98,15 @@ func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([
 		s.groups[ref].Group = *g
 	}
 	return answers, nil
+}
+
+// forget forgets the empty groups that are closed until now.
+func (s *Store) forget(now core.Millis) {
+	for ref, g := range s.groups {
+		if g.Empty() && g.Closed <= now {
+			delete(s.groups, ref)
+		}
+	}
 }
 
 // room checks the parts against the sizes of their buffers.
@@ -153,7 +172,7 @@ func (s *Store) Update(_ context.Context, ref core.Ref, _ *core.Group, fn func(*
 	if err := fn(&g); err != nil {
 		return core.Group{}, err
 	}
-	if g.Empty() {
+	if g.Empty() && g.Closed == 0 {
 		delete(s.groups, ref)
 		return g, nil
 	}
@@ -220,7 +239,7 @@ func (s *Store) Groups(_ context.Context, buffer string, after *string, limit in
 	}
 	var named []core.NamedGroup
 	for ref, g := range s.groups {
-		if ref.Buffer == buffer && (after == nil || ref.Key > *after) {
+		if ref.Buffer == buffer && !g.Empty() && (after == nil || ref.Key > *after) {
 			named = append(named, core.NamedGroup{Ref: ref, Group: g.Clone()})
 		}
 	}
@@ -237,6 +256,9 @@ func (s *Store) Stats(context.Context) ([]core.BufferStats, error) {
 	}
 	sums := map[string]*core.BufferStats{}
 	for ref, g := range s.groups {
+		if g.Empty() {
+			continue
+		}
 		sum := sums[ref.Buffer]
 		if sum == nil {
 			sum = &core.BufferStats{Buffer: ref.Buffer}
