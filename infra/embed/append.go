@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -51,7 +52,11 @@ type undo struct {
 	n     int
 }
 
-// Append stores a request as one record: a crash leaves all of it or nothing.
+// errClosed says that a part's group is closed, and nothing has changed.
+var errClosed = errors.New("closed")
+
+// Append stores a request as one record: a crash leaves all of it or nothing,
+// and a part whose group is closed keeps all of it out.
 func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	if len(parts) == 0 {
 		return nil, nil
@@ -76,6 +81,12 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 		clear(s.undo)
 		return err
 	})
+	if errors.Is(err, errClosed) {
+		for i := range answers {
+			answers[i] = core.Appended{Closed: answers[i].Closed}
+		}
+		return answers, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +96,8 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 // append numbers every part, makes the record, and files the items.
 func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers *[]core.Appended) error {
 	*answers = (*answers)[:0]
+	s.index.closed.forget(now)
+	open := true
 	s.meta = appendNumbers(s.meta[:0], uint64(len(parts)))
 	items := p.items
 	for i := range parts {
@@ -93,7 +106,11 @@ func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers 
 			return err
 		}
 		*answers = append(*answers, a)
+		open = open && !a.Closed
 		items = items[len(parts[i].Events):]
+	}
+	if !open {
+		return errClosed
 	}
 	if err := s.log.makeRoom(recordSize(len(s.meta)+len(p.buf)), leaveForAppend); err != nil {
 		return err
@@ -117,8 +134,8 @@ func (s *Store) number(now core.Millis, part *core.Part, items []payload) (core.
 			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", part.Ref.Buffer, part.Size)}
 	}
 	a, err := gr.Append(len(items), size, part.Life, part.Policy, now)
-	if err != nil {
-		return core.Appended{}, err
+	if err != nil || a.Closed {
+		return a, err
 	}
 	gr.buf.pending += int64(len(items))
 	gr.buf.bytes += size

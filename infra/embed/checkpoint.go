@@ -16,7 +16,6 @@ import (
 // turn: so the older one's room on the disk is there when the disk is full.
 const (
 	checkpointPrefix = "checkpoint."
-	checkpointFormat = 1
 	blockHeader      = 8
 	blockTarget      = 64 << 10
 	firstBlock       = 64 // its size, header included
@@ -36,6 +35,7 @@ const (
 	entryItems              // more items of the group before
 	entryLetter             // a dead letter
 	entryCounter            // the last entry: numbers given out
+	entryClosed             // a group that is closed, and has nothing else
 )
 
 // checkpoint writes a checkpoint while the store works on. Each group in it is
@@ -103,7 +103,7 @@ func (s *Store) writeCheckpoint(from lsn) (err error) {
 		return err
 	}
 	w := &blockWriter{f: f, number: first.number, off: firstBlock}
-	if err := errors.Join(s.writeGroups(w), s.writeAllLetters(w), s.writeCounters(w)); err != nil {
+	if err := errors.Join(s.writeGroups(w), s.writeClosed(w), s.writeAllLetters(w), s.writeCounters(w)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *Store) writeCheckpoint(from lsn) (err error) {
 	if err := errors.Join(c.wait(), f.Sync()); err != nil {
 		return err
 	}
-	first.buf = appendNumbers(make([]byte, blockHeader), checkpointFormat, uint64(first.number), uint64(from))
+	first.buf = appendNumbers(make([]byte, blockHeader), format, uint64(first.number), uint64(from))
 	first.buf = append(first.buf, make([]byte, firstBlock-len(first.buf))...)
 	if err := first.flush(true); err != nil {
 		return err
@@ -163,6 +163,31 @@ func (s *Store) writeGroups(w *blockWriter) error {
 		s.mu.Lock()
 	}
 	s.mu.Unlock()
+	return nil
+}
+
+// writeClosed lists what is closed and empty. It goes through maps that may
+// change when it lets go of the mutex: what comes meanwhile is in the log behind.
+func (s *Store) writeClosed(w *blockWriter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for buf, keys := range s.index.closed.until {
+		for key, until := range keys {
+			w.start(entryClosed)
+			w.buf = appendString(w.buf, buf.name)
+			w.buf = appendString(w.buf, key)
+			w.buf = appendMillis(w.buf, until)
+			if n++; n%stepItems == 0 {
+				s.mu.Unlock()
+				err := w.flush(false)
+				s.mu.Lock()
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
 }
 

@@ -94,6 +94,7 @@ func appendGroup(b []byte, g *core.Group) []byte {
 	b = appendMillis(b, g.LastAt)
 	b = appendMillis(b, g.CheckAt)
 	b = binary.AppendUvarint(b, g.Ceiling)
+	b = appendMillis(b, g.Closed)
 	b = binary.AppendUvarint(b, uint64(len(g.Claims)))
 	for i := range g.Claims {
 		b = appendClaim(b, &g.Claims[i])
@@ -101,15 +102,19 @@ func appendGroup(b []byte, g *core.Group) []byte {
 	return b
 }
 
-func (r *reader) group() core.Group {
+// group takes a group of a format.
+func (r *reader) group(format uint64) core.Group {
 	g := core.Group{
 		Life: r.str(), Rev: r.uint(),
 		Head: r.uint(), Tail: r.uint(), HeadBytes: r.int(), TailBytes: r.int(),
 		FirstAt: r.millis(), LastAt: r.millis(), CheckAt: r.millis(),
 		Ceiling: r.uint(),
 	}
+	if format > 1 {
+		g.Closed = r.millis()
+	}
 	for range r.count() {
-		g.Claims = append(g.Claims, r.claim())
+		g.Claims = append(g.Claims, r.claim(format))
 		if r.bad {
 			return core.Group{}
 		}
@@ -128,16 +133,21 @@ func appendClaim(b []byte, c *core.Claim) []byte {
 	b = binary.AppendUvarint(b, c.Lease)
 	b = appendMillis(b, c.Due)
 	b = appendMillis(b, c.FirstErrorAt)
-	return appendString(b, c.Error)
+	b = appendString(b, c.Error)
+	b = appendString(b, c.Fold)
+	return binary.AppendVarint(b, int64(c.Sent))
 }
 
-func (r *reader) claim() core.Claim {
+func (r *reader) claim(format uint64) core.Claim {
 	c := core.Claim{ID: r.str(), From: r.uint(), To: r.uint()}
 	if done := r.bytes(); len(done) > 0 {
 		c.Done = append(core.Bits(nil), done...)
 	}
 	c.Residue, c.Reason, c.Attempt = int(r.int()), core.Reason(r.str()), int(r.int())
 	c.Lease, c.Due, c.FirstErrorAt, c.Error = r.uint(), r.millis(), r.millis(), r.str()
+	if format > 1 {
+		c.Fold, c.Sent = r.str(), int(r.int())
+	}
 	return c
 }
 
@@ -186,8 +196,8 @@ type part struct {
 	items []filed
 }
 
-func (r *reader) part() part {
-	p := part{ref: core.Ref{Buffer: r.str(), Key: r.str()}, group: r.group()}
+func (r *reader) part(format uint64) part {
+	p := part{ref: core.Ref{Buffer: r.str(), Key: r.str()}, group: r.group(format)}
 	prev := uint64(0)
 	for range r.count() {
 		f := r.filed(&p.group, prev)

@@ -9,7 +9,7 @@
 //	0000000007.log   header │ begin │ record │ record │ … │ end
 //	0000000008.log   header │ begin │ record │ record │ zeros, or stale bytes
 //	0000000009.log   header │ a spare
-//	checkpoint       all groups, the places of their items, the dead letters
+//	checkpoint       all groups, the places of their items, the dead letters, what is closed
 //	lock             flock; holds the owner's pid
 //
 // A call changes memory under one mutex and puts one record into the commit
@@ -22,6 +22,9 @@
 // A record of groups holds each group as it is then, not what has changed, and
 // the items that it files. So any record makes sense without the ones before
 // it, reading one twice does no harm, and damage costs what was damaged.
+//
+// Of a closed group with nothing left, memory and checkpoints keep no more than
+// its name and until when it refuses more; an append at that time forgets it.
 //
 // Segments are dead when nothing in them is live and the last checkpoint lies
 // behind them; a dead one becomes a spare under a new generation, which is a

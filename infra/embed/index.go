@@ -11,6 +11,7 @@ import (
 type index struct {
 	segs    *segments
 	buffers map[string]*buffer
+	closed  closed
 	letters letters
 }
 
@@ -53,7 +54,7 @@ type span struct {
 }
 
 func newIndex(segs *segments) *index {
-	return &index{segs: segs, buffers: map[string]*buffer{}, letters: newLetters()}
+	return &index{segs: segs, buffers: map[string]*buffer{}, closed: newClosed(), letters: newLetters()}
 }
 
 func (ix *index) buffer(name string) *buffer {
@@ -73,6 +74,15 @@ func (ix *index) find(ref core.Ref) *group {
 	return b.groups[ref.Key]
 }
 
+// record is a group's record: of one that is not there, until when it is closed.
+// It is not to be changed.
+func (ix *index) record(ref core.Ref) core.Group {
+	if gr := ix.find(ref); gr != nil {
+		return gr.Group
+	}
+	return core.Group{Closed: ix.closed.until[ix.buffers[ref.Buffer]][ref.Key]}
+}
+
 // obtain returns a group, a new one if there is none. Its key is copied: it
 // may be part of a whole request.
 func (ix *index) obtain(ref core.Ref) (gr *group, fresh bool) {
@@ -80,7 +90,7 @@ func (ix *index) obtain(ref core.Ref) (gr *group, fresh bool) {
 	if gr := b.groups[ref.Key]; gr != nil {
 		return gr, false
 	}
-	gr = &group{buf: b, key: strings.Clone(ref.Key), slot: len(b.all)}
+	gr = &group{Group: ix.record(ref), buf: b, key: strings.Clone(ref.Key), slot: len(b.all)}
 	b.groups[gr.key] = gr
 	b.all = append(b.all, gr)
 	return gr, true
@@ -120,8 +130,17 @@ func (b *buffer) count(g *core.Group, sign int64) {
 
 func members(c *core.Claim) int64 { return int64(c.To-c.From+1) - int64(c.Done.Len()) }
 
+// emptied notes that a group has a record with nothing pending or in flight.
+func (ix *index) emptied(b *buffer, key string, g *core.Group) {
+	if g.Closed == 0 {
+		ix.closed.remove(b, key)
+		return
+	}
+	ix.closed.add(b, key, g.Closed)
+}
+
 // replace sets a group's record, settles the items that are no longer live,
-// and forgets the group when nothing is left. It takes time for what changed,
+// and forgets the group when nothing is left, but for until when it is closed. It takes time for what changed,
 // not for what there is. at is the end of the log with this change.
 func (ix *index) replace(gr *group, next core.Group, at lsn) {
 	was := gr.Group
@@ -129,6 +148,7 @@ func (ix *index) replace(gr *group, next core.Group, at lsn) {
 	gr.Group = next
 	if next.Empty() {
 		ix.forget(gr, at)
+		ix.emptied(gr.buf, gr.key, &next)
 		return
 	}
 	gr.buf.count(&next, 1)

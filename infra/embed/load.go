@@ -14,6 +14,7 @@ import (
 // loaded is what a checkpoint says besides the index.
 type loaded struct {
 	number  uint32
+	format  uint64
 	from    lsn // where the log is to be read from
 	gens    uint32
 	commits uint64
@@ -78,14 +79,14 @@ func (c *checkpointAt) readFirst() error {
 		return nil
 	}
 	r := reader{b: b[blockHeader:]}
-	format, number, from := r.uint(), uint32(r.uint()), lsn(r.uint())
+	f, number, from := r.uint(), uint32(r.uint()), lsn(r.uint())
 	if r.bad || checksum(b[blockHeader:], position(number, 0)) != binary.LittleEndian.Uint32(b[4:]) {
 		return nil
 	}
-	if format != checkpointFormat {
-		return fmt.Errorf("checkpoint %d has format %d, and this version reads format %d", number, format, checkpointFormat)
+	if f < 1 || f > format {
+		return fmt.Errorf("checkpoint %d has format %d, and this version reads formats 1 to %d", number, f, format)
 	}
-	c.number, c.from = number, from
+	c.number, c.format, c.from = number, f, from
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (c *checkpointAt) load(ix *index) error {
 	if err != nil {
 		return err
 	}
-	l := &loader{ix: ix}
+	l := &loader{ix: ix, format: c.format}
 	var header [blockHeader]byte
 	var buf []byte
 	for off := int64(firstBlock); !l.done; {
@@ -123,6 +124,7 @@ func (c *checkpointAt) load(ix *index) error {
 // loader takes the entries of a checkpoint into an index.
 type loader struct {
 	ix      *index
+	format  uint64
 	gens    uint32
 	commits uint64
 	done    bool
@@ -135,6 +137,8 @@ func (l *loader) block(r *reader) error {
 			l.group(r)
 		case entryItems:
 			l.items(r)
+		case entryClosed:
+			l.closed(r)
 		case entryLetter:
 			e := r.letterEntry()
 			e.place.seg, e.place.off = uint32(r.uint()), uint32(r.uint())
@@ -156,7 +160,7 @@ func (l *loader) block(r *reader) error {
 
 func (l *loader) group(r *reader) {
 	skip := lsn(r.uint())
-	p := r.part()
+	p := r.part(l.format)
 	if r.bad || p.group.Empty() {
 		return
 	}
@@ -166,6 +170,13 @@ func (l *loader) group(r *reader) {
 	}
 	gr.Group, gr.skip = p.group, skip
 	gr.buf.count(&gr.Group, 1)
+}
+
+func (l *loader) closed(r *reader) {
+	buffer, key, until := r.str(), r.str(), r.millis()
+	if !r.bad {
+		l.ix.closed.add(l.ix.buffer(buffer), key, until)
+	}
 }
 
 func (l *loader) items(r *reader) {

@@ -49,7 +49,7 @@ func TestCodecKeepsEveryField(t *testing.T) {
 		g.Claims[i].Mark = 0
 	}
 	in := reader{b: appendGroup(nil, &g)}
-	require.Empty(t, cmp.Diff(g, in.group()))
+	require.Empty(t, cmp.Diff(g, in.group(format)))
 	require.True(t, !in.bad && len(in.b) == 0)
 
 	var e core.Event
@@ -84,7 +84,7 @@ func TestCodecCut(t *testing.T) {
 	b := appendGroup(nil, &g)
 	for i := range b {
 		in := reader{b: b[:i]}
-		in.group()
+		in.group(format)
 		require.True(t, in.bad, "%d of %d bytes", i, len(b))
 	}
 	b = appendLetter(nil, &d)
@@ -158,6 +158,7 @@ func FuzzDecode(f *testing.F) {
 	meta := appendPart(appendNumbers(nil, 1), gr, &g, 1)
 	meta = appendFiled(meta, &g, 0, &filed{seq: 1, len: 5, crc: 1, at: 2, cum: 3, size: 4})
 	f.Add(uint8(kindGroups), meta)
+	f.Add(uint8(kindGroups1), meta)
 	f.Add(uint8(kindLetters), appendLetterEntry(appendNumbers(nil, 1), &letter{number: 1, id: "i", buffer: "b"}))
 	f.Add(uint8(kindSettled), appendNumbers(nil, 2, 1, 2))
 	f.Add(uint8(0), sealed(kindGroups, meta, []byte("12345"), 1, position(1, dataStart)))
@@ -180,9 +181,9 @@ func FuzzDecode(f *testing.F) {
 			at := position(1, dataStart)
 			rec, ok := readRecord(sealed(kind(what), b, b, 1, at), at)
 			require.True(t, ok)
-			if in := (reader{b: b}); kind(what) == kindGroups {
+			if in := (reader{b: b}); kind(what) == kindGroups || kind(what) == kindGroups1 {
 				for range in.count() { // numbers that no log can hold take as long to walk over
-					if p := in.part(); in.bad || p.group.Tail > 1<<10 || p.group.Head > 1<<10 || len(p.group.Claims) > 8 || slices.ContainsFunc(p.group.Claims, func(c core.Claim) bool { return c.To > 1<<10 }) {
+					if p := in.part(format); in.bad || p.group.Tail > 1<<10 || p.group.Head > 1<<10 || len(p.group.Claims) > 8 || slices.ContainsFunc(p.group.Claims, func(c core.Claim) bool { return c.To > 1<<10 }) {
 						return
 					}
 				}

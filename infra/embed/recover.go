@@ -173,6 +173,11 @@ func (r *recovery) settle(from lsn, commits uint64) error {
 		return r.begin(from)
 	}
 	l.cur, l.off = r.all[r.used-1], r.end.off()
+	if l.cur.old { // from here on it holds what format 1 does not know
+		if err := l.cur.writeHeader(); err != nil {
+			return err
+		}
+	}
 	l.durable, l.replay, l.written = l.end(), from, r.rep.Bytes
 	l.segs.deaths = true
 	if l.written >= l.every {
@@ -188,7 +193,7 @@ func (r *recovery) keepSpare(seg *segment) error {
 		return errors.Join(seg.file.Close(), r.s.opts.FS.Remove(seg.name))
 	}
 	r.log.spares = append(r.log.spares, seg)
-	if seg.unmarked {
+	if seg.unmarked || seg.old {
 		return seg.writeHeader()
 	}
 	return nil

@@ -144,7 +144,9 @@ func (w *reading) take(rec *record) bool {
 	m := reader{b: rec.meta}
 	switch rec.kind {
 	case kindGroups:
-		return w.takeGroups(rec, &m)
+		return w.takeGroups(rec, &m, format)
+	case kindGroups1:
+		return w.takeGroups(rec, &m, 1)
 	case kindLetters:
 		return w.takeLetters(rec, &m)
 	case kindSettled:
@@ -183,14 +185,14 @@ func intact(rec *record, n int, at func(i int) (length, crc uint32)) (good []boo
 	return good, all
 }
 
-// takeGroups applies a record of groups. Of one that is part of the last
+// takeGroups applies a record of groups of a format. Of one that is part of the last
 // commit either all is there, or nothing counts; in an earlier one, which was
 // durable as a whole, each payload counts for itself.
-func (w *reading) takeGroups(rec *record, m *reader) bool {
+func (w *reading) takeGroups(rec *record, m *reader, format uint64) bool {
 	parts := make([]part, 0, 1)
 	var items []*filed
 	for range m.count() {
-		parts = append(parts, m.part())
+		parts = append(parts, m.part(format))
 		if m.bad {
 			return false
 		}
@@ -228,6 +230,7 @@ func (w *reading) apply(rec *record, p *part, off int64, good []bool) {
 	}
 	if gr == nil {
 		if p.group.Empty() {
+			w.ix.emptied(w.ix.buffer(p.ref.Buffer), p.ref.Key, &p.group)
 			return
 		}
 		gr, _ = w.ix.obtain(p.ref)

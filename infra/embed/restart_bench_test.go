@@ -27,9 +27,9 @@ func benchRestart(b *testing.B, groups int, crash bool) {
 	dir := benchDir(b)
 	s, err := Open(dir, Options{})
 	require.NoError(b, err)
-	before := heap()
+	before := heapBytes()
 	fill(b, s, 1_000_000, groups)
-	grown := heap() - before
+	grown := heapBytes() - before
 	if crash {
 		kill(b, s)
 	} else {
@@ -66,7 +66,7 @@ func fill(b *testing.B, s *Store, items, groups int) {
 	}
 }
 
-func heap() int64 {
+func heapBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

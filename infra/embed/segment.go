@@ -13,10 +13,9 @@ import (
 const dataStart = 4096
 
 const (
-	segmentMagic   = "sluicelg"
-	segmentVersion = 1
-	segmentSuffix  = ".log"
-	segmentHeader  = 32
+	segmentMagic  = "sluicelg"
+	segmentSuffix = ".log"
+	segmentHeader = 32
 )
 
 // segment is one file of the log.
@@ -27,6 +26,7 @@ type segment struct {
 	size     int64
 	recycled bool // it may hold the stale bytes of an earlier generation
 	unmarked bool // its header is damaged
+	old      bool // its header says format 1
 
 	live  int   // payloads filed here that are still needed
 	bytes int64 // of these
@@ -54,7 +54,7 @@ func segmentGen(name string) (gen uint32, ok bool) {
 func (s *segment) writeHeader() error {
 	var h [segmentHeader]byte
 	copy(h[:], segmentMagic)
-	binary.LittleEndian.PutUint32(h[8:], segmentVersion)
+	binary.LittleEndian.PutUint32(h[8:], format)
 	binary.LittleEndian.PutUint32(h[12:], s.gen)
 	if s.recycled {
 		h[16] = 1
@@ -76,9 +76,11 @@ func (s *segment) readHeader() error {
 		s.recycled, s.unmarked = true, true
 		return nil
 	}
-	if v := binary.LittleEndian.Uint32(h[8:]); v != segmentVersion {
-		return fmt.Errorf("%s has format %d, and this version reads format %d", s.name, v, segmentVersion)
+	v := binary.LittleEndian.Uint32(h[8:])
+	if v < 1 || v > format {
+		return fmt.Errorf("%s has format %d, and this version reads formats 1 to %d", s.name, v, format)
 	}
+	s.old = v < format
 	s.recycled = h[16] == 1
 	return nil
 }

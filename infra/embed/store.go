@@ -222,11 +222,8 @@ func (s *Store) Group(ctx context.Context, ref core.Ref) (core.Group, error) {
 	}
 	defer s.leave()
 	defer s.mu.Unlock()
-	gr := s.index.find(ref)
-	if gr == nil {
-		return core.Group{}, nil
-	}
-	return gr.Clone(), nil
+	g := s.index.record(ref)
+	return g.Clone(), nil
 }
 
 // Update applies a transition to a group. It answers once that is durable; a
@@ -235,11 +232,7 @@ func (s *Store) Update(ctx context.Context, ref core.Ref, _ *core.Group, fn func
 	var next core.Group
 	var wait bool
 	c, err := s.change(ctx, func() error {
-		var was core.Group
-		gr := s.index.find(ref)
-		if gr != nil {
-			was = gr.Group
-		}
+		was := s.index.record(ref)
 		next = was.Clone()
 		if err := fn(&next); err != nil {
 			return err
@@ -248,10 +241,10 @@ func (s *Store) Update(ctx context.Context, ref core.Ref, _ *core.Group, fn func
 		if changed, wait = differ(&was, &next); !changed {
 			return nil
 		}
-		if gr == nil || next.Life != was.Life || next.Tail != was.Tail || next.TailBytes != was.TailBytes {
+		if next.Life != was.Life || next.Tail != was.Tail || next.TailBytes != was.TailBytes || was.Empty() && !next.Empty() {
 			return core.Errorf(core.Internal, "a transition of group %q of %q made up items", ref.Key, ref.Buffer)
 		}
-		return s.record(gr, next.Clone()) // fn may have kept its copy
+		return s.record(ref, next.Clone()) // fn may have kept its copy
 	})
 	if err != nil {
 		return core.Group{}, err
@@ -265,10 +258,14 @@ func (s *Store) Update(ctx context.Context, ref core.Ref, _ *core.Group, fn func
 }
 
 // record logs a group's new record and applies it.
-func (s *Store) record(gr *group, next core.Group) error {
+func (s *Store) record(ref core.Ref, next core.Group) error {
+	gr, fresh := s.index.obtain(ref)
 	s.meta = appendNumbers(s.meta[:0], 1)
 	s.meta = appendPart(s.meta, gr, &next, 0)
 	if err := s.log.makeRoom(recordSize(len(s.meta)), leaveForUpdate); err != nil {
+		if fresh {
+			s.index.forget(gr, 0)
+		}
 		return err
 	}
 	s.log.add(kindGroups, s.meta, nil)
@@ -281,7 +278,7 @@ func (s *Store) record(gr *group, next core.Group) error {
 func differ(a, b *core.Group) (changed, more bool) {
 	same := len(a.Claims) == len(b.Claims) && a.Life == b.Life &&
 		a.Head == b.Head && a.Tail == b.Tail && a.HeadBytes == b.HeadBytes && a.TailBytes == b.TailBytes &&
-		a.Ceiling == b.Ceiling
+		a.Ceiling == b.Ceiling && a.Closed == b.Closed
 	for i := 0; same && i < len(a.Claims); i++ {
 		same = sameClaim(&a.Claims[i], &b.Claims[i])
 	}
@@ -292,5 +289,6 @@ func differ(a, b *core.Group) (changed, more bool) {
 func sameClaim(a, b *core.Claim) bool {
 	return a.ID == b.ID && a.From == b.From && a.To == b.To && string(a.Done) == string(b.Done) &&
 		a.Residue == b.Residue && a.Reason == b.Reason && a.Attempt == b.Attempt && a.Lease == b.Lease &&
-		a.Due == b.Due && a.FirstErrorAt == b.FirstErrorAt && a.Error == b.Error
+		a.Due == b.Due && a.FirstErrorAt == b.FirstErrorAt && a.Error == b.Error &&
+		a.Fold == b.Fold && a.Sent == b.Sent
 }
