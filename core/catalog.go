@@ -1,26 +1,12 @@
 package core
 
-import (
-	"cmp"
-	"fmt"
-	"hash/fnv"
-	"strconv"
-	"time"
-
-	"sluice/core/fold"
-	"sluice/core/render"
-)
-
-// leaseMargin is what a claim's lease lasts beyond the send's timeout: room
-// to settle, and for clocks that differ.
-const leaseMargin = 15 * time.Second
-
 // Catalog is a valid configuration made ready to work with. It does not change.
 type Catalog struct {
-	config       *Config
-	routes       map[string]*Route
-	buffers      map[string]*Subscription
-	destinations map[string]*Destination
+	config  *Config
+	compile Language
+	routes  map[string]*Route
+	buffers map[string]*Subscription // by name; those that hold events, too
+	hops    map[string]*hop
 }
 
 // Route is where a source's events go.
@@ -29,31 +15,24 @@ type Route struct {
 	Subscriptions []*Subscription // in the configuration's order
 }
 
-// Subscription is a buffer with what it needs to take and deliver events.
-type Subscription struct {
-	Buffer      *Buffer
-	Destination *Destination
-	Policy      Policy // of its groups; a time window's has its deadline, too
-	key         *render.Template
-	windows     *windows   // nil: none
-	fold        *fold.Fold // of its windows; nil: they leave as they are
-	foldedBy    string     // names the settings that rows are made by
-}
-
 // NewCatalog compiles a configuration. An invalid one is refused with the
-// first of its faults; see [Config.Validate] for all of them.
-func NewCatalog(c *Config) (*Catalog, error) {
+// first of its faults; see [Config.Validate] for all of them. compile compiles
+// the programs of filters and transforms; nil: there may be none.
+func NewCatalog(c *Config, compile Language) (*Catalog, error) {
 	if faults := c.Validate(); len(faults) > 0 {
 		return nil, Errorf(Invalid, "configuration: %s", faults[0])
 	}
 	k := &Catalog{
-		config:       c,
-		routes:       make(map[string]*Route),
-		buffers:      make(map[string]*Subscription),
-		destinations: make(map[string]*Destination),
+		config:  c,
+		compile: compile,
+		routes:  make(map[string]*Route),
+		buffers: make(map[string]*Subscription),
+		hops:    make(map[string]*hop),
 	}
 	for i := range c.Destinations {
-		k.destinations[c.Destinations[i].Name] = &c.Destinations[i]
+		if err := k.reach(&c.Destinations[i]); err != nil {
+			return nil, err
+		}
 	}
 	for i := range c.Sources {
 		k.routes[c.Sources[i].Name] = &Route{Source: &c.Sources[i]}
@@ -66,67 +45,16 @@ func NewCatalog(c *Config) (*Catalog, error) {
 	return k, nil
 }
 
-func (k *Catalog) subscribe(b *Buffer) error {
-	key, err := render.Compile(b.GroupBy)
-	if err != nil {
-		return Wrap(Invalid, err, "buffers.%s.groupBy", b.Name)
-	}
-	d := k.destinations[b.To]
-	s := &Subscription{Buffer: b, Destination: d, key: key, Policy: Policy{
-		MaxItems:    b.Batch.MaxItems,
-		MaxBytes:    b.Batch.MaxBytes,
-		IdleTimeout: b.Batch.IdleTimeout,
-		MaxWait:     b.Batch.MaxWait,
-		CapBytes:    b.Overflow.MaxBytes,
-		CapItems:    b.Overflow.MaxItems,
-		Ordered:     b.Ordered,
-		Concurrency: b.Concurrency,
-		Lease:       cmp.Or(b.RecoverAfter, d.Timeout+leaseMargin),
-		MaxHold:     d.Retry.Max,
-		Rest:        rest(b.FlushEvery),
-	}}
-	if b.Window != nil {
-		if s.windows, err = newWindows(b.Window, k.config.Store.Retention); err != nil {
-			return Wrap(Invalid, err, "buffers.%s.window.time", b.Name)
-		}
-	}
-	if err := s.folds(b); err != nil {
-		return err
-	}
-	k.buffers[b.Name] = s
-	for _, from := range b.From {
-		r := k.routes[from]
-		r.Subscriptions = append(r.Subscriptions, s)
-	}
-	return nil
+// hop is a destination with what it does to items on their way to it.
+type hop struct {
+	*Destination
+	programs
 }
 
-// folds compiles how a buffer's windows are folded.
-func (s *Subscription) folds(b *Buffer) error {
-	s.foldedBy = "items"
-	if len(b.Fold) == 0 {
-		return nil
-	}
-	columns := make([]fold.Column, len(b.Fold))
-	for i, c := range b.Fold {
-		columns[i] = fold.Column{Name: c.Name, Expr: c.Expr}
-	}
-	var err error
-	if s.fold, err = fold.Compile(columns); err != nil {
-		return Wrap(Invalid, err, "buffers.%s.fold", b.Name)
-	}
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q", b.GroupBy, columns)
-	s.foldedBy = strconv.FormatUint(h.Sum64(), 36)
-	return nil
-}
-
-// rest is how often a group is checked that only a flush delivers.
-func rest(flushEvery time.Duration) time.Duration {
-	if flushEvery == 0 {
-		return 0
-	}
-	return max(2*flushEvery, time.Hour)
+func (k *Catalog) reach(d *Destination) error {
+	p, err := k.programs(FieldPath("destinations", d.Name), d.Filter, d.Transform)
+	k.hops[d.Name] = &hop{Destination: d, programs: p}
+	return err
 }
 
 // Config is the configuration that the catalog was made of.
@@ -139,99 +67,9 @@ func (k *Catalog) Route(source string) *Route { return k.routes[source] }
 func (k *Catalog) Buffer(name string) *Subscription { return k.buffers[name] }
 
 // Destination is a destination, or nil.
-func (k *Catalog) Destination(name string) *Destination { return k.destinations[name] }
-
-// MaxKeyBytes bounds a group key, in bytes.
-const MaxKeyBytes = 2 << 10
-
-// Key renders the group that an event belongs to, or within its time window the
-// row. Invalid: the template fails
-// on the event, or the key is too long.
-func (s *Subscription) Key(e *Event) (string, error) {
-	key, err := s.key.Execute(view{e})
-	if err != nil {
-		return "", Errorf(Invalid, "the group key of buffer %s, %s, fails on this event: %v", s.Buffer.Name, s.key, err)
+func (k *Catalog) Destination(name string) *Destination {
+	if h := k.hops[name]; h != nil {
+		return h.Destination
 	}
-	if len(key) > MaxKeyBytes {
-		return "", Errorf(Invalid, "the group key of buffer %s has %d bytes; at most %d are allowed", s.Buffer.Name, len(key), MaxKeyBytes)
-	}
-	return key, nil
-}
-
-// Place is the group that an event belongs to at now. late says that it has been
-// moved on, as its time window counts as shipped. Invalid, TooLarge: the buffer
-// does not take the event.
-func (s *Subscription) Place(e *Event, now Millis) (ref Ref, late bool, err error) {
-	if limit := s.Policy.CapBytes; e.Size() > limit {
-		return Ref{}, false, Errorf(TooLarge, "the event has %d bytes; buffer %s takes at most %d (overflow.maxBytes)", e.Size(), s.Buffer.Name, limit)
-	}
-	key, err := s.Key(e)
-	if err != nil {
-		return Ref{}, false, err
-	}
-	if s.windows == nil {
-		return Ref{Buffer: s.Buffer.Name, Key: key, Shard: s.shard(e.ID)}, false, nil
-	}
-	if s.fold != nil {
-		if err := s.fold.Check(view{e}); err != nil {
-			return Ref{}, false, Errorf(Invalid, "buffer %s does not take the event: %v", s.Buffer.Name, err)
-		}
-	}
-	window, late, err := s.windows.of(e, now)
-	if err != nil {
-		return Ref{}, false, Errorf(CodeOf(err), "buffer %s does not take the event: %s", s.Buffer.Name, DetailOf(err))
-	}
-	return Ref{Buffer: s.Buffer.Name, Key: window, Shard: s.shard(key)}, late, nil
-}
-
-// shard is the shard for what is to stay together: a row of a time window, or an
-// event however often it is sent.
-func (s *Subscription) shard(of string) int {
-	if s.Buffer.Shards <= 1 {
-		return 0
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(of)) // never fails
-	return int(h.Sum32() % uint32(s.Buffer.Shards))
-}
-
-// delivery is the delivery of one of the subscription's groups, which has been
-// read as seen, or not if that is nil.
-func (s *Subscription) delivery(ref Ref, seen *Group) Delivery {
-	return Delivery{Ref: ref, Destination: s.Destination.Name, Seen: seen}
-}
-
-// view shows an event to a template.
-type view struct{ e *Event }
-
-func (v view) ID() string     { return v.e.ID }
-func (v view) Source() string { return v.e.Source }
-func (v view) Body() []byte   { return v.e.Body }
-func (v view) JSON() bool     { return v.e.JSON }
-
-func (v view) Header(name string) string {
-	for _, h := range v.e.Headers {
-		if h.Name == name {
-			return h.Value
-		}
-	}
-	return ""
-}
-
-func (v view) Headers() map[string]string {
-	m := make(map[string]string, len(v.e.Headers))
-	for _, h := range v.e.Headers {
-		if _, ok := m[h.Name]; !ok {
-			m[h.Name] = h.Value
-		}
-	}
-	return m
-}
-
-// String names the group for people.
-func (r Ref) String() string {
-	if r.Shard == 0 {
-		return fmt.Sprintf("%s/%q", r.Buffer, r.Key)
-	}
-	return fmt.Sprintf("%s/%q#%d", r.Buffer, r.Key, r.Shard)
+	return nil
 }

@@ -28,6 +28,9 @@ type Claim struct {
 	// been settled.
 	Fold string
 	Sent int
+
+	Hop   int  // how many destinations have failed: the next is a fallback
+	Token bool // it waits for a token of the rate limit, which is its own when it is due
 }
 
 // MaxClaimError bounds the error text that a claim keeps, in bytes.
@@ -49,6 +52,7 @@ type Taking struct {
 	Items   int    // items among them; 0 when all the numbers are void
 	NextAt  Millis // arrival of item To + 1, or a lower bound; 0 when not known
 	Mark    uint64 // where the store begins to look for item To + 1; 0: there
+	Hold    Millis // until when item To + 1 is held; 0: it is not, or that is not known
 	Reason  Reason
 	Fold    string // not empty: it is a whole window, which leaves in rows made by these settings
 }
@@ -69,7 +73,7 @@ func (g *Group) Claim(t Taking, p *Policy, now Millis) (Claim, error) {
 		g.Claims = append(g.Claims, c)
 	}
 	g.Head, g.HeadBytes, g.Mark = t.To, t.Through, t.Mark
-	g.Void, g.VoidBytes = 0, 0
+	g.Void, g.VoidBytes, g.Hold = 0, 0, t.Hold
 	g.FirstAt = max(g.FirstAt, t.NextAt)
 	g.Ceiling = g.ceiling(p)
 	g.changed(p, now)
@@ -93,6 +97,7 @@ func (g *Group) Recover(id string, p *Policy, now Millis) (Claim, error) {
 	}
 	c.Due = now.Add(p.Lease)
 	taken := *c
+	c.Token = false
 	g.changed(p, now)
 	return taken, nil
 }
@@ -138,15 +143,16 @@ func (c *Claim) release(due Millis, cause string, now Millis) {
 }
 
 // Postpone gives a claim back unsent, or cut off by its own deliverer: the
-// attempt does not count. Conflict: the lease has passed on; nothing changes.
-func (g *Group) Postpone(id string, lease uint64, due Millis, p *Policy, now Millis) error {
+// attempt does not count. With token, it has taken a token that comes at due.
+// Conflict: the lease has passed on; nothing changes.
+func (g *Group) Postpone(id string, lease uint64, due Millis, token bool, p *Policy, now Millis) error {
 	c, err := g.held(id, lease)
 	if err != nil {
 		return err
 	}
 	c.Lease++
 	c.Attempt--
-	c.Due = due
+	c.Due, c.Token = due, token
 	g.changed(p, now)
 	return nil
 }
@@ -171,9 +177,38 @@ func (g *Group) Advance(id string, lease uint64, fold string, sent int, p *Polic
 	if err != nil {
 		return err
 	}
-	c.Fold, c.Sent, c.Attempt = fold, sent, 1
+	c.Fold, c.Sent, c.Hop, c.Attempt = fold, sent, 0, 1
 	c.FirstErrorAt, c.Error = 0, ""
 	c.Due = now.Add(p.Lease)
+	g.changed(p, now)
+	return nil
+}
+
+// Fall hands a claim to the next destination in line, as a first attempt under a
+// new lease. Conflict: the lease has passed on; nothing changes.
+func (g *Group) Fall(id string, lease uint64, p *Policy, now Millis) error {
+	c, err := g.held(id, lease)
+	if err != nil {
+		return err
+	}
+	c.Hop, c.Attempt = c.Hop+1, 1
+	c.Due = now.Add(p.Lease)
+	g.changed(p, now)
+	return nil
+}
+
+// Defer makes a claim that nobody sends wait until due, as its destination takes
+// nothing. Conflict: it is being sent, or gone.
+func (g *Group) Defer(id string, due Millis, p *Policy, now Millis) error {
+	c := g.Find(id)
+	if c == nil || c.Due > now {
+		return Errorf(Conflict, "claim %s is not free", id)
+	}
+	if c.Held() { // its deliverer has died: the attempt counts once it is made again
+		c.Lease++
+		c.Attempt--
+	}
+	c.Due = due
 	g.changed(p, now)
 	return nil
 }
@@ -204,7 +239,7 @@ func (g *Group) Shrink(id string, lease uint64, failed Bits, due Millis, cause s
 		return Errorf(Internal, "a partial success of claim %s left nothing", id)
 	}
 	r := Claim{From: left[0], To: left[len(left)-1], Residue: c.Residue + 1, Reason: c.Reason,
-		Attempt: c.Attempt, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt, Mark: cmp.Or(c.Mark, c.From)}
+		Attempt: c.Attempt, Hop: c.Hop, Lease: c.Lease, FirstErrorAt: c.FirstErrorAt, Mark: cmp.Or(c.Mark, c.From)}
 	r.ID = residueID(c.ID, c.Residue, r.Residue)
 	for seq, i := r.From, 0; seq <= r.To; seq++ {
 		if seq == left[i] {

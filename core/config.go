@@ -31,9 +31,13 @@ type StoreConfig struct {
 // Source is a named way in.
 type Source struct {
 	Name          string
-	Type          string // "http"
-	Auth          *Auth  // nil: loopback only
+	Type          string // one of the SourceTypes
+	Auth          *Auth  // http; nil: loopback only
+	Queue         Secret // sqs: its URL, or a reference to it
 	MaxEventBytes int64
+
+	AckDelivered   bool          // written as `ack: delivered`: answer when the outcome is known
+	RespondTimeout time.Duration // but no later than this
 }
 
 // Auth says who may send to a source: a bearer of one of the tokens, or a
@@ -58,6 +62,24 @@ type Destination struct {
 	AllowPrivate bool
 	Concurrency  int // sends in flight, per process
 	Retry        RetryPolicy
+	Breaker      *BreakerConfig // nil: none
+	RateLimit    *RateConfig    // nil: none
+	Fallbacks    []string       // destinations that are tried in turn when this one has failed for good
+	Filter       string         // jq, for this destination alone
+	Transform    string         // jq, for this destination alone
+}
+
+// BreakerConfig keeps a destination from being called for Cooldown after so many
+// failures in a row.
+type BreakerConfig struct {
+	Failures int
+	Cooldown time.Duration
+}
+
+// RateConfig allows a destination so many requests in a time.
+type RateConfig struct {
+	Requests int
+	Per      time.Duration
 }
 
 // ConfigHeader is a header to send: a literal value, or a reference to a secret.
@@ -76,9 +98,19 @@ type Buffer struct {
 	Batch       BatchConfig
 	Overflow    OverflowConfig
 	Concurrency int
-	Ordered     bool  // written as `ordering: {}`
-	Shards      int   // records that each group is spread over; DynamoDB
-	Size        int64 // 0: no limit
+	Ordered     bool   // written as `ordering: {}`
+	OrderKey    string // template, written as `ordering: {key: …}`: what keeps its order in a sharded group
+	Shards      int    // records that each group is spread over; DynamoDB
+	Size        int64  // 0: no limit
+
+	Filter    string // jq: false, null or nothing drops the event
+	Transform string // jq: what the event's body becomes
+
+	Dedupe       time.Duration // written as `dedupe: {window: 10m}`; 0: none
+	DeliverAfter time.Duration // how long after its receipt an event is held
+	DeliverAt    string        // template of the time until which it is held; "" when it renders so: DeliverAfter
+	Shadow       bool          // a copy on the side
+	Sample       float64       // of so many of the events
 
 	Window       *WindowConfig // nil: none
 	Fold         []FoldColumn  // in the file's order; nil: items leave as they are

@@ -87,6 +87,13 @@ var (
 	FlushEveryRange    = durations(5*time.Minute, time.Second, 24*time.Hour)
 	ClaimLimitRange    = Range{UnitCount, 0, 0, 10_000} // 0: batch.maxItems
 	RecoverAfterRange  = durations(0, 0, time.Hour)     // 0: the destination's timeout and leaseMargin, which are the least
+	RespondRange       = durations(10*time.Second, 100*time.Millisecond, 25*time.Second)
+	FailuresRange      = Range{UnitCount, 10, 1, 1000}
+	CooldownRange      = durations(30*time.Second, 100*time.Millisecond, time.Hour)
+	RequestsRange      = Range{UnitCount, 50, 1, 100_000}
+	PerRange           = durations(time.Second, 100*time.Millisecond, time.Hour)
+	DedupeRange        = durations(10*time.Minute, time.Second, 24*time.Hour)
+	DelayRange         = durations(0, 0, 365*24*time.Hour)
 	RetentionRange     = durations(7*24*time.Hour, 3*time.Hour, 365*24*time.Hour)
 )
 

@@ -35,7 +35,9 @@ type errand struct {
 	seen   *Group // as the sender of the delivery has read it; nil: it has not
 	pull   *pull  // what a flush asks for; nil: what is due
 
-	recovering bool // what failed was the recovery of a claim
+	allowed    bool          // by the breaker, which is asked once
+	waits      time.Duration // nothing was taken, as the destination's breaker is open for so long
+	recovering bool          // what failed was the recovery of a claim
 }
 
 // shipment is a claim that this deliverer holds, with its items.
@@ -60,6 +62,7 @@ type step struct {
 	delivered int     // taken by it
 	failure   error   // of the last send
 	outcome   Outcome // of the last send
+	waits     bool    // nothing was sent: the destination takes nothing yet
 	settling  error   // why the claim could not be settled; Conflict: its lease had passed on
 }
 
@@ -86,7 +89,10 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		return nil, err
 	}
 	d.rest(store, s)
-	for {
+	for first := true; ; first = false {
+		if wait, token := d.held(store, s, first); wait > 0 {
+			return s, d.postpone(store, s, wait, token)
+		}
 		r, outcome := d.send(ctx, s)
 		goOn, err := d.conclude(store, s, &r, outcome)
 		if !goOn {
@@ -96,11 +102,27 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		if e.pull != nil {
 			may = e.pull.may
 		}
-		if !d.ports.timely(may, s.sub.Destination) {
+		if !d.ports.timely(may, s.hop().Timeout) {
 			s.result.more = true
-			return s, d.postpone(store, s, 0)
+			return s, d.postpone(store, s, 0, false)
 		}
 	}
+}
+
+// held says how long the next send has to wait for its destination's breaker,
+// or for a token of its rate limit, which is then its own. The breaker of the
+// first destination was asked before the claim was taken.
+func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
+	g, to := gate{&d.ports}, s.hop().Destination
+	if !first {
+		wait = g.breaker(ctx, to)
+	}
+	if wait == 0 && !(first && s.claim.Token) {
+		wait = g.token(ctx, to)
+		token = true
+	}
+	s.result.waits = wait > 0
+	return wait, token
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -158,9 +180,15 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 	e.recovering = false
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
+		if wait := d.breaker(ctx, e, e.sub.hopOf(c)); wait > 0 {
+			return nil, d.deferred(ctx, e, g, c, wait)
+		}
 		return d.recover(ctx, e, g, c)
 	}
 	if !g.Blocked(p, now) && e.evaluate(g, now).Due {
+		if wait := d.breaker(ctx, e, e.sub.hops[0]); wait > 0 {
+			return nil, d.parked(ctx, e, g, wait)
+		}
 		return d.begin(ctx, e, g)
 	}
 	if e.pull != nil {
@@ -198,7 +226,7 @@ func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim
 	s.of()
 	if err := d.members(ctx, s); err != nil {
 		d.rest(ctx, s)
-		return nil, errors.Join(err, d.postpone(ctx, s, unreadable))
+		return nil, errors.Join(err, d.postpone(ctx, s, unreadable, false))
 	}
 	return s, nil
 }
@@ -246,26 +274,6 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	case g.CheckAt != s.was:
 		d.ports.armCheck(ctx, p, s.ref, g)
 	}
-}
-
-// send makes one attempt. A batch whose items were all lost, which the store
-// has reported, counts as delivered.
-func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
-	if len(s.items) == 0 {
-		return Response{}, Delivered
-	}
-	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window,
-		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: s.items}
-	begin := d.ports.Clock.Now()
-	r, outcome := d.ports.send(ctx, s.sub.Destination, &b)
-	s.result.sent(&r, outcome, len(s.items))
-	d.ports.Observer.attempt(&Attempt{
-		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: s.sub.Destination.Name,
-		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,
-		Outcome: outcome, Status: r.Status, Err: r.Err,
-		At: begin, Took: d.ports.Clock.Now().Sub(begin), Lateness: max(0, begin.Sub(s.deadline)),
-	})
-	return r, outcome
 }
 
 // sent notes what came of a send of n rows.

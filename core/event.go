@@ -8,7 +8,8 @@ type Event struct {
 	Headers     []Header // names in lower case, in the order received
 	Body        []byte   // as received, byte for byte; may be empty
 	ReceivedAt  Millis
-	JSON        bool // the body was found to be one JSON value; false: it was not looked at
+	Unit        string // what its source keeps in order, such as a message group; not stored
+	JSON        bool   // the body was found to be one JSON value; false: it was not looked at
 }
 
 // Header is one header of an event.

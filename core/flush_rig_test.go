@@ -65,7 +65,7 @@ type ship struct {
 // process starts one more process.
 func (d *dock) process(c *core.Config) *ship {
 	d.t.Helper()
-	catalog, err := core.NewCatalog(c)
+	catalog, err := core.NewCatalog(c, nil)
 	require.NoError(d.t, err)
 	ports := core.Ports{
 		Store: dockStore{d.memory, d}, Timer: silent{}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns,

@@ -42,6 +42,10 @@ type Group struct {
 	VoidBytes int64  // and what they count in TailBytes
 	Mark      uint64 // where the store begins to look for number Head + 1; 0: there
 
+	// Hold is until when the first pending item is held, and with it those behind
+	// it; 0: it is not, or nobody has looked yet.
+	Hold Millis
+
 	// Closed, when it is not zero, says that the group takes no more items, and
 	// until when a store keeps its record, though it be empty, to refuse them.
 	Closed Millis
@@ -164,9 +168,11 @@ type Appended struct {
 	CheckAt Millis
 	Life    string
 	Rev     uint64
-	Reached bool // it made the group reach MaxItems or MaxBytes
-	Closed  bool // the group takes no more
-	Stored  int  // when closed: so many of the part's first items are stored all the same; mostly 0
+	Reached bool  // it made the group reach MaxItems or MaxBytes
+	Closed  bool  // the group takes no more
+	Shed    bool  // the buffer was full, and the part may be left out
+	Doubles []int // positions of the part's events that were left out as doubles, in order
+	Stored  int   // when closed: so many of the part's first items are stored all the same; mostly 0
 }
 
 // Append numbers n items of so many payload bytes, unless the group is closed.
@@ -241,6 +247,14 @@ func (g *Group) full(p *Policy) Reason {
 		return ReasonBytes
 	}
 	return ""
+}
+
+// HoldUntil notes until when its first pending item, number seq, is held.
+func (g *Group) HoldUntil(seq uint64, at Millis, p *Policy, now Millis) {
+	if seq == g.Head+1 && g.Hold != at {
+		g.Hold = at
+		g.changed(p, now)
+	}
 }
 
 // Close makes the group refuse more items, and its record be kept until a

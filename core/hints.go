@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Ports is what the core's services work with.
@@ -13,10 +14,12 @@ type Ports struct {
 	Queue       Queue
 	Sender      func(destination string) Sender // nil for an unknown one
 	DeadLetters DeadLetterSink
-	Coordinator Coordinator // nil: the store is this process's alone
+	Coordinator Coordinator // nil: no breakers and no rate limits
+	Shared      bool        // other processes are on the store, too, and share the coordinator
 	Clock       Clock
 	IDs         IDs
 	Rand        Rand
+	Sleep       func(ctx context.Context, d time.Duration) error // until then, or ctx ends; for sources that wait for the outcome
 	Observer    *Observer
 
 	// Slot waits until one more send to a destination may be under way in this

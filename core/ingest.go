@@ -16,10 +16,23 @@ func NewIngester(c *Catalog, p Ports) *Ingester { return &Ingester{catalog: c, p
 
 // Receipt is what became of one request's events.
 type Receipt struct {
-	Accepted int      // durable in every buffer that wants them
-	IDs      []string // of all events, in order
-	Unrouted int      // wanted by no buffer
+	Accepted   int      // durable in every buffer that wants them
+	IDs        []string // of all events, in order
+	Unrouted   int      // wanted by no buffer
+	Filtered   int      // dropped by the filters of all buffers
+	Duplicates int      // seen before by all buffers that want them
+	Status     Status   // of a source that waits for the outcome; else ""
 }
+
+// Status is what is known of the delivery of a request's events.
+type Status string
+
+// What a source that waits for the outcome answers.
+const (
+	StatusDelivered    Status = "delivered"     // all of them
+	StatusDeadLettered Status = "dead-lettered" // one of them at least
+	StatusPending      Status = "pending"       // not yet known
+)
 
 // EventError says which event of a request was refused.
 type EventError struct {
@@ -50,6 +63,8 @@ func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (
 	}
 	in.ports.Observer.events(source, EventsAccepted, r.Accepted)
 	in.ports.Observer.events(source, EventsUnrouted, r.Unrouted)
+	in.ports.Observer.events(source, EventsFiltered, r.Filtered)
+	in.ports.Observer.events(source, EventsDoubled, r.Duplicates)
 	return r, nil
 }
 
@@ -65,14 +80,18 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	if len(route.Subscriptions) == 0 {
 		return Receipt{IDs: ids, Unrouted: len(events)}, nil
 	}
-	parts, err := in.parts(route, events, now)
+	p, err := in.parts(ctx, route, events, now)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := in.append(ctx, now, parts); err != nil {
+	if err := in.store(ctx, now, p); err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{Accepted: len(events), IDs: ids}, nil
+	r := p.receipt(ids)
+	if route.Source.AckDelivered && r.Accepted > 0 {
+		r.Status = in.await(ctx, route.Source, p)
+	}
+	return r, nil
 }
 
 // admit completes an event, or refuses it.
@@ -85,126 +104,6 @@ func (in *Ingester) admit(e *Event, s *Source, now Millis) error {
 	}
 	e.Source, e.ReceivedAt = s.Name, now
 	return nil
-}
-
-// parts is what a request appends, and whose each part is.
-type parts struct {
-	list []Part
-	of   []owner
-}
-
-// owner is whose a part is.
-type owner struct {
-	*Subscription
-
-	late int // of its events so many have missed their time window
-}
-
-// parts sorts events into groups, in the order in which they first occur.
-func (in *Ingester) parts(route *Route, events []Event, now Millis) (*parts, error) {
-	n := len(route.Subscriptions)
-	p := &parts{list: make([]Part, 0, n), of: make([]owner, 0, n)}
-	var at map[Ref]int
-	if len(events) > 1 {
-		at = make(map[Ref]int)
-	}
-	for i := range events {
-		for _, s := range route.Subscriptions {
-			ref, late, err := s.Place(&events[i], now)
-			if err != nil {
-				return nil, &EventError{Index: i, Err: err}
-			}
-			k, ok := at[ref]
-			if !ok {
-				k = p.add(owner{Subscription: s}, Part{Ref: ref, Policy: s.policy(ref), Size: s.Buffer.Size})
-				if at != nil {
-					at[ref] = k
-				}
-			}
-			p.list[k].Events = append(p.list[k].Events, events[i])
-			if late {
-				p.of[k].late++
-			}
-		}
-	}
-	return p, nil
-}
-
-func (p *parts) add(o owner, part Part) int {
-	p.list, p.of = append(p.list, part), append(p.of, o)
-	return len(p.list) - 1
-}
-
-// maxMoves bounds how often the events of one request are moved on. Windows
-// that have shipped though the clock has not reached them are few.
-const maxMoves = 1000
-
-// append makes the parts durable, then sends the hints that they ask for. What
-// meets a window that has shipped is moved on into a later one.
-func (in *Ingester) append(ctx context.Context, now Millis, p *parts) error {
-	if err := fit(p.list); err != nil {
-		return err
-	}
-	for range maxMoves {
-		for i := range p.list {
-			p.list[i].Life = in.ports.IDs.New()
-		}
-		done, err := in.ports.Store.Append(ctx, now, p.list)
-		in.hint(context.WithoutCancel(ctx), p, done) // what is in the store does not go with its sender
-		if err != nil {
-			return err
-		}
-		if p = in.left(p, done, now); p == nil {
-			return nil
-		}
-	}
-	return Errorf(Unavailable, "the time window closes again and again; try again")
-}
-
-// hint sends the hints that stored parts ask for: most ask for none; with an
-// error, too, some may.
-func (in *Ingester) hint(ctx context.Context, p *parts, done []Appended) {
-	var hinted []int
-	for i := range done {
-		if done[i].Armed || done[i].Reached {
-			hinted = append(hinted, i)
-		}
-	}
-	sideBySide(len(hinted), func(n int) {
-		i := hinted[n]
-		part, a := &p.list[i], &done[i]
-		if a.Armed {
-			in.ports.armCheck(ctx, part.Policy, part.Ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
-		}
-		if a.Reached {
-			in.ports.hand(ctx, p.of[i].delivery(part.Ref, nil))
-		}
-	})
-}
-
-// left is what is still to be stored because a group was closed: its own parts,
-// moved on to the next window, and those that the store has left out with them.
-// nil: everything is stored.
-func (in *Ingester) left(p *parts, done []Appended, now Millis) *parts {
-	var left *parts
-	for i := range done {
-		part, o := p.list[i], p.of[i]
-		if done[i].First != 0 {
-			in.ports.Observer.late(part.Ref.Buffer, o.late)
-			continue
-		}
-		if w, ok := o.window(part.Ref); ok && done[i].Closed {
-			part.Ref.Key = windowKey(o.windows.next(w, now))
-			part.Policy = o.policy(part.Ref)
-			part.Events = part.Events[done[i].Stored:]
-			o.late = len(part.Events)
-		}
-		if left == nil {
-			left = new(parts)
-		}
-		left.add(o, part)
-	}
-	return left
 }
 
 // fit refuses a request that could never be stored, however long its sender

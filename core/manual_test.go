@@ -60,7 +60,7 @@ func newManual(t *testing.T, c *core.Config) *manual {
 func (m *manual) configure(c *core.Config) {
 	m.t.Helper()
 	var err error
-	m.catalog, err = core.NewCatalog(c)
+	m.catalog, err = core.NewCatalog(c, nil)
 	require.NoError(m.t, err)
 	ports := core.Ports{
 		Store: m.store, Timer: notedTimer{m}, Queue: notedQueue{m}, DeadLetters: m.letters,

@@ -10,6 +10,10 @@ type Observer struct {
 	// Late: so many events came after their window had shipped, and were moved
 	// on into a later one.
 	Late func(buffer string, n int)
+	// Breaker: a destination's breaker has opened, or closed.
+	Breaker func(destination string, open bool)
+	// Shadow: so many copies of a shadow buffer were delivered, failed or dropped.
+	Shadow func(buffer, outcome string, n int)
 	// Attempt: a batch was sent; one call an attempt, with its whole outcome.
 	Attempt func(a *Attempt)
 	// DeadLetters: so many items of a buffer became dead letters.
@@ -23,6 +27,15 @@ const (
 	EventsAccepted = "accepted"
 	EventsUnrouted = "unrouted"
 	EventsRefused  = "refused"
+	EventsFiltered = "filtered"
+	EventsDoubled  = "duplicate"
+)
+
+// What becomes of a shadow buffer's copies.
+const (
+	ShadowDelivered = "delivered"
+	ShadowFailed    = "failed"
+	ShadowDropped   = "dropped"
 )
 
 // Attempt is one send of one batch.
@@ -53,6 +66,18 @@ func (o *Observer) events(source, outcome string, n int) {
 func (o *Observer) late(buffer string, n int) {
 	if o != nil && o.Late != nil && n > 0 {
 		o.Late(buffer, n)
+	}
+}
+
+func (o *Observer) breaker(destination string, open bool) {
+	if o != nil && o.Breaker != nil {
+		o.Breaker(destination, open)
+	}
+}
+
+func (o *Observer) shadow(buffer, outcome string, n int) {
+	if o != nil && o.Shadow != nil && n > 0 {
+		o.Shadow(buffer, outcome, n)
 	}
 }
 

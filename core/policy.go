@@ -91,6 +91,8 @@ func Evaluate(g *Group, p *Policy, now Millis) Verdict {
 	switch {
 	case g.Pending() == 0:
 		return Verdict{}
+	case g.Hold > now:
+		return Verdict{Next: g.Hold}
 	case g.Closed != 0:
 		return Verdict{Due: true, Reason: ReasonWindow, Deadline: min(max(p.ShipAt, g.FirstAt), now)}
 	case p.Rest != 0:

@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Timer hands a [Hint] to the checker at its time, or later; it may lose or
 // double one, as the sweep finds what it lost.
@@ -27,11 +30,12 @@ type Delivery struct {
 // Every adapter passes [sluice/core/coordinatortest].
 type Coordinator interface {
 	// Change makes of a record, which is nil when there is none, what fn makes
-	// of it; nil removes it. It may run fn several times, each time on the
+	// of it, and keeps it at least so long, or for ever if that is 0; nil
+	// removes it. It may run fn several times, each time on the
 	// newest record; when fn returns an error, nothing changes and that error is
 	// returned as it is. A name has at most 200 bytes, a record at most 4 KiB.
 	// Unavailable: the coordinator cannot answer now.
-	Change(ctx context.Context, name string, fn func(old []byte) ([]byte, error)) error
+	Change(ctx context.Context, name string, keep time.Duration, fn func(old []byte) ([]byte, error)) error
 }
 
 // Sender sends one batch to one destination and says what came of it. It
@@ -48,6 +52,7 @@ type Batch struct {
 	Reason  Reason
 	Attempt int // from 1
 	Items   []Item
+	Shadow  bool    // a copy on the side
 	Window  *Window // of which the batch is a part; nil: none
 }
 

@@ -17,7 +17,7 @@ func (e *errand) evaluate(g *Group, now Millis) Verdict {
 	switch {
 	case e.pull == nil:
 		return Evaluate(g, e.policy, now)
-	case g.Pending() == 0, g.Closed == 0 && e.pull.over > now:
+	case g.Pending() == 0, g.Hold > now, g.Closed == 0 && e.pull.over > now:
 		return Verdict{}
 	}
 	return Verdict{Due: true, Reason: ReasonFlush, Deadline: now}

@@ -175,7 +175,7 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 		return allBits(len(letters))
 	}
 	begin := r.ports.Clock.Now()
-	resp, outcome := r.ports.send(ctx, dest, &b)
+	resp, outcome := r.ports.send(ctx, r.catalog, dest, &b)
 	r.ports.Observer.attempt(&Attempt{
 		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: name,
 		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,

@@ -118,7 +118,7 @@ func (r *rig) start(c *core.Config) {
 
 func (r *rig) configure(c *core.Config, clock core.Clock) {
 	var err error
-	r.catalog, err = core.NewCatalog(c)
+	r.catalog, err = core.NewCatalog(c, nil)
 	require.NoError(r.t, err)
 	n := 0
 	var idMu sync.Mutex

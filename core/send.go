@@ -3,11 +3,12 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // send sends one batch to a destination, and says what came of it.
-func (p *Ports) send(ctx context.Context, d *Destination, b *Batch) (Response, Outcome) {
-	r := p.call(ctx, d.Name, b)
+func (p *Ports) send(ctx context.Context, c *Catalog, d *Destination, b *Batch) (Response, Outcome) {
+	r := p.call(ctx, c, d.Name, b)
 	outcome := Classify(&r, d.Retry.On)
 	switch {
 	case outcome == Interrupted && ctx.Err() == nil:
@@ -21,13 +22,13 @@ func (p *Ports) send(ctx context.Context, d *Destination, b *Batch) (Response, O
 }
 
 // call makes the call. A sender that panics has failed, and nothing else has.
-func (p *Ports) call(ctx context.Context, destination string, b *Batch) (r Response) {
+func (p *Ports) call(ctx context.Context, c *Catalog, destination string, b *Batch) (r Response) {
 	defer func() {
 		if v := recover(); v != nil {
 			r = Response{Err: &Error{Code: Internal, Detail: "the sender failed", Err: fmt.Errorf("panic: %v", v)}}
 		}
 	}()
-	s := p.Sender(destination)
+	s := p.sender(c, destination)
 	if s == nil {
 		return Response{Err: Errorf(Unavailable, "there is no sender for destination %s", destination)}
 	}
@@ -35,10 +36,10 @@ func (p *Ports) call(ctx context.Context, destination string, b *Batch) (r Respo
 }
 
 // timely reports whether there is time for one more send and its settling.
-func (p *Ports) timely(ctx context.Context, d *Destination) bool {
+func (p *Ports) timely(ctx context.Context, timeout time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
-	return !ok || At(deadline).Sub(p.Clock.Now()) >= d.Timeout+leaseMargin
+	return !ok || At(deadline).Sub(p.Clock.Now()) >= timeout+leaseMargin
 }

@@ -9,23 +9,37 @@ import (
 // conclude turns an outcome into the group's next transition. It reports whether
 // the claim goes on with its next rows.
 func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Outcome) (goOn bool, err error) {
-	retry := &s.sub.Destination.Retry
-	exhausted := s.claim.Attempt >= retry.MaxAttempts
+	exhausted := s.claim.Attempt >= s.hop().Retry.MaxAttempts
+	last := s.claim.Hop >= len(s.sub.hops)-1
 	switch {
 	case o == Delivered:
 		return d.finish(ctx, s)
+	case o == Interrupted:
+		return false, d.postpone(ctx, s, 0, false)
+	case o == Partial && s.claim.Fold == "" && (!exhausted || !last):
+		return false, d.shrink(ctx, s, r, exhausted)
+	case o == Partial && exhausted && last:
+		return d.bury(ctx, s, failedItems(s.items, r.Failed), r, DeadExhausted)
+	case (o == Permanent || exhausted) && !last:
+		return d.fall(ctx, s)
 	case o == Permanent:
 		return d.bury(ctx, s, s.items, r, DeadPermanent)
-	case o == Interrupted:
-		return false, d.postpone(ctx, s, 0)
-	case o == Partial && exhausted:
-		return d.bury(ctx, s, failedItems(s.items, r.Failed), r, DeadExhausted)
-	case o == Partial && s.claim.Fold == "":
-		return false, d.shrink(ctx, s, r)
 	case exhausted:
 		return d.bury(ctx, s, s.items, r, DeadExhausted)
 	}
 	return false, d.release(ctx, s, r, r.RetryAfter)
+}
+
+// fall goes on with the next fallback.
+func (d *Deliverer) fall(ctx context.Context, s *shipment) (goOn bool, err error) {
+	err = d.update(ctx, s, func(g *Group, now Millis) error {
+		return g.Fall(s.claim.ID, s.claim.Lease, s.policy, now)
+	})
+	if err != nil {
+		return false, d.unsettled(ctx, s, err)
+	}
+	s.claim = *s.group.Find(s.claim.ID)
+	return true, nil
 }
 
 // finish settles the batch: the claim with it, unless there are more rows.
@@ -53,26 +67,37 @@ func (d *Deliverer) advance(ctx context.Context, s *shipment) (goOn bool, err er
 	return true, nil
 }
 
-func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duration) error {
+func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duration, token bool) error {
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Postpone(s.claim.ID, s.claim.Lease, now.Add(wait), s.policy, now)
+		return g.Postpone(s.claim.ID, s.claim.Lease, now.Add(wait), token, s.policy, now)
 	})
 }
 
 func (d *Deliverer) release(ctx context.Context, s *shipment, r *Response, asked time.Duration) error {
-	wait := s.sub.Destination.Retry.Wait(s.claim.Attempt, asked, d.ports.Rand)
+	wait := s.hop().Retry.Wait(s.claim.Attempt, asked, d.ports.Rand)
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
 		return g.Release(s.claim.ID, s.claim.Lease, now.Add(wait), cause(r), s.policy, now)
 	})
 }
 
-func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response) error {
+// shrink leaves the items that failed as a batch of their own: for the next
+// attempt, or at once for the next fallback.
+func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response, fall bool) error {
 	var failed Bits
 	for _, it := range failedItems(s.items, r.Failed) {
 		failed = failed.With(int(it.Seq - s.claim.From))
 	}
-	wait := s.sub.Destination.Retry.Wait(s.claim.Attempt, r.RetryAfter, d.ports.Rand)
+	wait := s.hop().Retry.Wait(s.claim.Attempt, r.RetryAfter, d.ports.Rand)
+	if fall {
+		wait = 0
+	}
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
+		if fall {
+			if err := g.Fall(s.claim.ID, s.claim.Lease, s.policy, now); err != nil {
+				return err
+			}
+			g.Find(s.claim.ID).Attempt = 0 // it is released: taking it makes it the first
+		}
 		return g.Shrink(s.claim.ID, s.claim.Lease, failed, now.Add(wait), cause(r), s.policy, now)
 	})
 }
@@ -91,6 +116,10 @@ func failedItems(items []Item, failed Bits) []Item {
 // claim's lease. When they can't be put, the claim is tried again later:
 // nothing is dropped.
 func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (goOn bool, err error) {
+	if s.sub.Buffer.Shadow {
+		d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(items))
+		return d.finish(ctx, s)
+	}
 	if err := d.renew(ctx, s); err != nil {
 		return false, d.unsettled(ctx, s, err)
 	}
@@ -99,6 +128,7 @@ func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Resp
 		d.ports.Observer.failed("put dead letters", err)
 		return false, d.release(ctx, s, r, 0)
 	}
+	d.mourn(ctx, s, items)
 	goOn, err = d.finish(ctx, s)
 	if err == nil {
 		d.ports.Observer.deadLetters(s.ref.Buffer, reason, len(items))

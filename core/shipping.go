@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // maxClaims is how many new claims a flush opens on one group: it does not
@@ -92,7 +93,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
-	timely := s.ports.timely(s.may, s.sub.Destination)
+	timely := s.ports.timely(s.may, s.sub.longest())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !timely && !s.cut {
@@ -116,7 +117,7 @@ func (s *shipping) group(ref Ref) {
 		case sent != nil:
 			s.note(e, sent)
 			more = sent.result.more
-			goOn = sent.result.failure == nil && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+			goOn = sent.result.failure == nil && !sent.result.waits && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
 		case err != nil && e.recovering: // what is new may be shipped all the same
 			s.recovery(err)
 			e.pull.fresh = true
@@ -125,6 +126,9 @@ func (s *shipping) group(ref Ref) {
 			goOn = false
 		default:
 			goOn = false
+			if e.waits > 0 {
+				s.closed(e.waits)
+			}
 		}
 		if !e.recovering {
 			claims++
@@ -182,6 +186,9 @@ func (s *shipping) note(e *errand, sent *shipment) {
 		r.Recovered.Claims++
 		r.Recovered.Rows += got.rows
 	}
+	if got.waits {
+		return
+	}
 	if got.failure == nil {
 		s.inRow = 0
 		if got.settling != nil && r.AckErr == nil {
@@ -234,4 +241,12 @@ func (s *shipping) conclude() {
 	if s.failed > 1 {
 		r.Err = Wrap(CodeOf(r.Err), r.Err, "%d batches failed; the first, of %s", s.failed, brief(r.Err))
 	}
+}
+
+// closed ends the flush of a buffer whose destination's breaker is open.
+func (s *shipping) closed(wait time.Duration) {
+	s.fail(Errorf(Unavailable, "the breaker of destination %s is open for another %s", s.sub.Destination.Name, formatDuration(wait)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
 }

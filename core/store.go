@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"time"
 )
 
 // Store keeps groups and their items durably. Everything it answers for
@@ -19,7 +20,8 @@ type Store interface {
 	// error it is nil, or says what is to be armed and handed over all the
 	// same. Parts may name the same group more than once. A part whose group
 	// is closed is not stored, and its answer says so, or how far it was; of the
-	// others, those are then stored whose answer has a number.
+	// others, those are then stored whose answer has a number. Without a closed
+	// one, all are stored but for what their answers leave out.
 	Append(ctx context.Context, now Millis, parts []Part) ([]Appended, error)
 
 	// Group returns a group's record, or an empty one with no life if there
@@ -64,6 +66,13 @@ type Part struct {
 	Events []Event
 	Policy *Policy
 	Size   int64 // the most items that the buffer may hold, claimed ones included; 0: no limit
+
+	// Shed says that the part is left out, alone, when its buffer is full.
+	Shed bool
+	// Dedupe leaves out events whose id the buffer has stored within so long, or
+	// that are in the request twice; 0: none. While another request with such an
+	// id is under way, or may have died on its way, the whole is Unavailable.
+	Dedupe time.Duration
 }
 
 // Span is a range of a group's log.

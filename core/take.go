@@ -40,7 +40,14 @@ func (d *Deliverer) claim(ctx context.Context, e *errand, g *Group) (*shipment, 
 	if err != nil || !v.Due {
 		return nil, err
 	}
+	until := e.sub.behind(&page, d.ports.Clock.Now())
+	if until != 0 && page.End == g.Head {
+		return nil, d.holding(ctx, e, g, until)
+	}
 	taking, items := Split(g.Head+1, &page, v.Reason, &p)
+	if taking.To == page.End {
+		taking.Hold = until
+	}
 	if taking.To == g.Tail {
 		taking.NextAt = g.LastAt // what is behind by now has arrived since
 	}
@@ -79,4 +86,39 @@ func (s *shipment) of() {
 	if w, ok := s.sub.window(s.ref); ok {
 		s.window = &w
 	}
+}
+
+// behind cuts a page of pending items of an ordered buffer before the first that
+// is held, and says until when it is; 0: none is.
+func (s *Subscription) behind(page *Page, now Millis) (until Millis) {
+	if s.delay == nil || s.delay.held != nil {
+		return 0
+	}
+	for i := range page.Items {
+		due, err := s.dueAt(&page.Items[i].Event) // one that is none, under new settings, is not held
+		if err != nil || due <= now {
+			continue
+		}
+		page.NextAt, page.Mark = page.Items[i].ReceivedAt, page.mark(i)
+		page.End = page.Items[i].Seq - 1
+		page.Through = page.Offsets[i] - page.Items[i].Size()
+		page.Items = page.Items[:i]
+		return due
+	}
+	return 0
+}
+
+// holding notes until when a group's first item is held.
+func (d *Deliverer) holding(ctx context.Context, e *errand, was *Group, until Millis) error {
+	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
+		if g.Life != was.Life || g.Head != was.Head {
+			return Errorf(Conflict, "the group has changed")
+		}
+		g.HoldUntil(g.Head+1, until, e.policy, d.ports.Clock.Now())
+		return nil
+	})
+	if err == nil {
+		d.ports.armCheck(ctx, e.policy, e.ref, &g)
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 )
@@ -140,11 +139,11 @@ type turn struct {
 // take takes a buffer's turn. A flush that is forced goes without, but is
 // recorded. On a store that no other process has there are no turns.
 func (f *Flusher) take(ctx context.Context, sub *Subscription, o *FlushOptions, now Millis) (*turn, time.Duration, error) {
-	if f.ports.Coordinator == nil || sub.floor() == 0 {
+	if !f.ports.Shared || sub.floor() == 0 {
 		return nil, 0, nil
 	}
 	t := &turn{ports: &f.ports, buffer: sub.Buffer.Name, holder: f.ports.IDs.New(), begin: now,
-		lease: 2 * (sub.Destination.Timeout + leaseMargin), renewed: now}
+		lease: 2 * (sub.longest() + leaseMargin), renewed: now}
 	if o.Force {
 		return t, 0, nil
 	}
@@ -189,21 +188,7 @@ func (t *turn) end(ctx context.Context, shipped bool) {
 	t.ports.Observer.failed("end the turn", err)
 }
 
-// change changes the shared record if fn says so. One that can't be read counts
-// as none.
+// change changes the shared record if fn says so.
 func (t *turn) change(ctx context.Context, fn func(*Turn) bool) error {
-	err := t.ports.Coordinator.Change(ctx, "turn/"+t.buffer, func(old []byte) ([]byte, error) {
-		var r Turn
-		if json.Unmarshal(old, &r) != nil {
-			r = Turn{}
-		}
-		if !fn(&r) {
-			return nil, errUnchanged
-		}
-		return json.Marshal(r)
-	})
-	if err == errUnchanged { //nolint:errorlint // it is returned as it is
-		return nil
-	}
-	return err
+	return changeRecord(ctx, t.ports.Coordinator, "turn/"+t.buffer, fn)
 }

@@ -20,6 +20,7 @@ type windows struct {
 	every, grace, maxAhead time.Duration
 	retention              time.Duration // a window that ended so long ago counts as shipped
 	time                   *render.Template
+	open                   bool // they take events even when they have shipped
 }
 
 func newWindows(c *WindowConfig, retention time.Duration) (*windows, error) {
@@ -132,7 +133,9 @@ func (s *Subscription) policy(ref Ref) *Policy {
 	p.ShipAt = 1 // from before the buffer had windows: it leaves at once
 	if w, ok := parseWindow(ref.Buffer, ref.Key); ok {
 		p.ShipAt = w.End.Add(s.windows.grace)
-		p.KeptUntil = w.End.Add(s.windows.retention + keptLonger)
+		if !s.windows.open {
+			p.KeptUntil = w.End.Add(s.windows.retention + keptLonger)
+		}
 	}
 	return &p
 }

@@ -93,7 +93,7 @@ func open(t *testing.T, h *Harness) *probe {
 // process starts one more process.
 func (p *probe) process() *process {
 	p.t.Helper()
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(p.t, err)
 	ports := core.Ports{
 		Store: p.store, Timer: quiet{}, Queue: quiet{}, DeadLetters: quiet{}, Coordinator: p.turns, Clock: p.clock, Rand: latest{},

@@ -180,7 +180,7 @@ func TestReplayInTime(t *testing.T) {
 	rare.From, rare.To = []string{"in"}, "crm"
 	config.Sources = []core.Source{core.NewSource("in")}
 	config.Destinations, config.Buffers = []core.Destination{crm}, []core.Buffer{rare}
-	catalog, err := core.NewCatalog(config)
+	catalog, err := core.NewCatalog(config, nil)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		d, f := newDistant()

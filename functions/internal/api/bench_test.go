@@ -44,7 +44,7 @@ func benchmark(b *testing.B, path, body string, change func(*core.Config), heade
 	for i := range ids {
 		ids[i] = "01JNV1Q2J3K4M5N6P7Q8R9S0T1"
 	}
-	catalog, err := core.NewCatalog(config(change))
+	catalog, err := core.NewCatalog(config(change), nil)
 	require.NoError(b, err)
 	h.handler = h.newHandler(catalog, api.Options{}, instant{ids})
 
@@ -83,7 +83,7 @@ func BenchmarkIngest(b *testing.B) {
 // BenchmarkServer posts over one connection, to the API and to a bare server
 // that reads the body and answers: the difference is what the API costs.
 func BenchmarkServer(b *testing.B) {
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(b, err)
 	handlers := map[string]http.Handler{
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

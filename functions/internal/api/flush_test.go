@@ -206,7 +206,7 @@ func TestFlushBodies(t *testing.T) {
 func TestFlushWhereNoneIs(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(t, err)
 	handler, err := api.New(api.Backend{Catalog: catalog, Store: h.store}, api.Options{Clock: clock, Resolve: resolve})
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestFlushWhereNoneIs(t *testing.T) {
 // TestFlushFaults shows that a fault of ours is in the log, and not in the report.
 func TestFlushFaults(t *testing.T) {
 	t.Parallel()
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(t, err)
 	var log bytes.Buffer
 	store := broken{memory.New()}

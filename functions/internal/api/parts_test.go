@@ -18,7 +18,7 @@ import (
 func TestPartsThatAreAbsent(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(t, err)
 	whole := api.Backend{
 		Catalog: catalog, Ready: func() error { return nil }, Ingester: core.NewIngester(catalog, core.Ports{}),
@@ -105,7 +105,7 @@ func TestListIsOneLook(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.bury("removed", 1000, 1)
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(t, err)
 	for target, want := range map[string]int{
 		"/v1/deadletters?limit=1000":                           1000,

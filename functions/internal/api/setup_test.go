@@ -96,7 +96,7 @@ func setup(t testing.TB, change ...func(*core.Config)) *house {
 // that are not set get the tests' own.
 func (h *house) build(c *core.Config, o api.Options) {
 	h.t.Helper()
-	catalog, err := core.NewCatalog(c)
+	catalog, err := core.NewCatalog(c, nil)
 	require.NoError(h.t, err)
 	var ids atomic.Int64
 	h.handler = h.newHandler(catalog, o, core.NewIngester(catalog, core.Ports{
@@ -108,7 +108,7 @@ func (h *house) build(c *core.Config, o api.Options) {
 // over makes the handler of the plain configuration over another ingester.
 func (h *house) over(in api.Ingester) {
 	h.t.Helper()
-	catalog, err := core.NewCatalog(config())
+	catalog, err := core.NewCatalog(config(), nil)
 	require.NoError(h.t, err)
 	h.handler = h.newHandler(catalog, api.Options{}, in)
 }

@@ -148,7 +148,7 @@ func (r *recorder) Ingest(ctx context.Context, source string, events []core.Even
 // explain posts the event to the API over a store that only looks on, so that
 // the answer is the very one that the event would get.
 func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config, body []byte) (*explanation, error) {
-	catalog, err := core.NewCatalog(openedUp(cfg))
+	catalog, err := core.NewCatalog(openedUp(cfg), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func newWorld() (*world, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	catalog, err := core.NewCatalog(r.Config)
+	catalog, err := core.NewCatalog(r.Config, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func setup(ctx context.Context, p Process, needed part) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := core.NewCatalog(s.config)
+	catalog, err := core.NewCatalog(s.config, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func TestDeliverTimeout(t *testing.T) {
 	const slowest = 5 * time.Minute
 	require.Empty(t, configured(slowest).Validate())
 	require.NotEmpty(t, configured(slowest+time.Millisecond).Validate(), "there are slower ones")
-	catalog, err := core.NewCatalog(configured(slowest))
+	catalog, err := core.NewCatalog(configured(slowest), nil)
 	require.NoError(t, err)
 	lease := catalog.Buffer("b").Policy.Lease
 	require.Greater(t, lease, slowest)

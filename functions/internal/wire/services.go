@@ -44,7 +44,7 @@ type parts struct {
 // newServices builds services. It changes nothing outside them, and leaves
 // nothing open when it returns an error.
 func newServices(c *core.Config, p parts) (*services, error) {
-	catalog, err := core.NewCatalog(c)
+	catalog, err := core.NewCatalog(c, nil)
 	if err != nil {
 		return nil, err
 	}

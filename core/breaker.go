@@ -1,0 +1,158 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Breaker is what processes share about a destination that has a circuit
+// breaker. After so many failures in a row it is open, and nothing is sent;
+// after a cooldown one probe is, and what comes of it decides.
+//
+// Source: M. Nygard, "Release It!", 2007, chapter 5.
+type Breaker struct {
+	Failures int    `json:"failures,omitempty"` // in a row
+	Until    Millis `json:"until,omitempty"`    // open until then; then the next send is a probe
+}
+
+// Open reports whether nothing may be sent at now.
+func (b *Breaker) Open(now Millis) bool { return b.Until > now }
+
+// Allow says how long a send has to wait. The one that need not, though the
+// breaker was open, is the probe: until its lease ends there is no other.
+func (b *Breaker) Allow(lease time.Duration, now Millis) (wait time.Duration) {
+	switch {
+	case b.Until == 0:
+		return 0
+	case b.Until > now:
+		return b.Until.Sub(now)
+	}
+	b.Until = now.Add(lease)
+	return 0
+}
+
+// Failed notes a failure, which may open the breaker.
+func (b *Breaker) Failed(c *BreakerConfig, now Millis) {
+	b.Failures = min(b.Failures+1, c.Failures)
+	if b.Failures >= c.Failures {
+		b.Until = now.Add(c.Cooldown)
+	}
+}
+
+// gate is what lets sends through to destinations.
+type gate struct{ ports *Ports }
+
+func breakerName(destination string) string { return "breaker/" + destination }
+
+// breaker says how long a send to a destination has to wait for its breaker.
+// One that can't be asked keeps nobody.
+func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration) {
+	if d.Breaker == nil || g.ports.Coordinator == nil {
+		return 0
+	}
+	now := g.ports.Clock.Now()
+	err := changeRecord(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
+		was := *b
+		if b.Until > now.Add(max(d.Breaker.Cooldown, d.Timeout+leaseMargin)) {
+			b.Until = now // the clock was set back
+		}
+		wait = b.Allow(d.Timeout+leaseMargin, now)
+		return *b != was
+	})
+	g.ports.Observer.failed("ask the breaker", err)
+	return wait
+}
+
+// outcome tells a destination's breaker what came of a send.
+func (g gate) outcome(ctx context.Context, d *Destination, o Outcome) {
+	if d.Breaker == nil || g.ports.Coordinator == nil || o == Interrupted {
+		return
+	}
+	now := g.ports.Clock.Now()
+	var was, is Breaker
+	err := changeRecord(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
+		was = *b
+		if o == Retry {
+			b.Failed(d.Breaker, now)
+		} else {
+			*b = Breaker{} // it has answered
+		}
+		is = *b
+		return is != was
+	})
+	g.ports.Observer.failed("tell the breaker", err)
+	if open := is.Until != 0; err == nil && open != (was.Until != 0) {
+		g.ports.Observer.breaker(d.Name, open)
+	}
+}
+
+// BreakerOf is the present state of a destination's breaker.
+func BreakerOf(ctx context.Context, c Coordinator, destination string) (Breaker, error) {
+	var state Breaker
+	err := changeRecord(ctx, c, breakerName(destination), func(b *Breaker) bool {
+		state = *b
+		return false
+	})
+	return state, err
+}
+
+// Rate is what processes share about a destination with a rate limit: when
+// the request after all that were let through would arrive, were they evenly
+// spaced.
+//
+// Source: the generic cell rate algorithm, ITU-T I.371, 2004, annex A.
+type Rate struct {
+	Arrival int64 `json:"arrival"` // Unix time in microseconds
+}
+
+// Take takes a token, and says in how long it comes: as many requests as the
+// limit allows may be made at once when there were none before.
+func (r *Rate) Take(c *RateConfig, now Millis) (wait time.Duration) {
+	per, at := c.Per.Microseconds(), int64(now)*1000
+	each := max(1, per/int64(c.Requests))
+	if r.Arrival > at+1000*per {
+		r.Arrival = at // the clock was set back
+	}
+	r.Arrival = max(r.Arrival, at)
+	free := r.Arrival - (per - each)
+	r.Arrival += each
+	if free <= at {
+		return 0
+	}
+	return time.Duration((free-at+999)/1000) * time.Millisecond
+}
+
+// token takes a token of a destination's rate limit, and says in how long it
+// comes. A limit that can't be asked keeps nobody.
+func (g gate) token(ctx context.Context, d *Destination) (wait time.Duration) {
+	if d.RateLimit == nil || g.ports.Coordinator == nil {
+		return 0
+	}
+	now := g.ports.Clock.Now()
+	err := changeRecord(ctx, g.ports.Coordinator, "rate/"+d.Name, func(r *Rate) bool {
+		wait = r.Take(d.RateLimit, now)
+		return true
+	})
+	g.ports.Observer.failed("ask the rate limit", err)
+	return wait
+}
+
+// changeRecord changes a shared record if fn says so. One that can't be read
+// counts as new.
+func changeRecord[T any](ctx context.Context, c Coordinator, name string, fn func(*T) bool) error {
+	err := c.Change(ctx, name, 0, func(old []byte) ([]byte, error) {
+		var r T
+		if json.Unmarshal(old, &r) != nil {
+			r = *new(T)
+		}
+		if !fn(&r) {
+			return nil, errUnchanged
+		}
+		return json.Marshal(r)
+	})
+	if err == errUnchanged { //nolint:errorlint // it is returned as it is
+		return nil
+	}
+	return err
+}

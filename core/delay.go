@@ -1,0 +1,145 @@
+package core
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"sluice/core/render"
+)
+
+// An event that is to be delivered later is held in a buffer beside its own,
+// whose groups are short windows of the times at which events are due. Such a
+// group ships when it is over, like any window, to where its events would have
+// gone at once:
+//
+//	event due at 09:00:00.300 ─▶ orders~held, group 09:00:00.000/09:00:00.500
+//	                              │ at 09:00:00.500
+//	                              ▼
+//	                             orders, its group, batch and retries
+//
+// So holding needs a deadline for each half second in which something is due,
+// and nothing of its own to survive a crash. A buffer that is ordered holds its
+// events in their groups, where each holds those behind it.
+
+const (
+	heldSuffix = "~held" // no name of a buffer has it
+	heldEvery  = 500 * time.Millisecond
+	heldItems  = 1000
+	heldBytes  = 4 * MiB
+)
+
+// delay is until when a buffer's events are held.
+type delay struct {
+	after time.Duration
+	at    *render.Template
+	held  *Subscription // where; nil: in their own groups, as they are ordered
+}
+
+// delays gives a subscription the delay that its buffer asks for.
+func (k *Catalog) delays(s *Subscription) error {
+	b := s.Buffer
+	if b.DeliverAfter == 0 && b.DeliverAt == "" {
+		return nil
+	}
+	at, err := render.Compile(b.DeliverAt)
+	if err != nil {
+		return Wrap(Invalid, err, "buffers.%s.deliverAt", b.Name)
+	}
+	s.delay = &delay{after: b.DeliverAfter, at: at}
+	if b.Ordered {
+		return nil
+	}
+	held := NewBuffer(b.Name + heldSuffix)
+	held.To, held.Shards = held.Name, b.Shards
+	d := NewDestination(held.Name)
+	d.Retry = RetryPolicy{MaxAttempts: math.MaxInt, Initial: time.Second, Max: 30 * time.Second}
+	key, _ := render.Compile("")
+	s.delay.held = &Subscription{
+		Buffer: &held, Destination: &d, key: key, hops: []*hop{{Destination: &d}},
+		windows: &windows{every: heldEvery, open: true},
+		Policy: Policy{MaxItems: heldItems, CapBytes: max(heldBytes, b.Overflow.MaxBytes), MaxBytes: heldBytes,
+			Lease: d.Timeout + leaseMargin, MaxHold: d.Retry.Max},
+	}
+	k.buffers[held.Name] = s.delay.held
+	return nil
+}
+
+// dueAt is until when an event is held; 0: not at all. Invalid: its time is none.
+func (s *Subscription) dueAt(e *Event) (Millis, error) {
+	if s.delay == nil {
+		return 0, nil
+	}
+	text, err := s.delay.at.Execute(view{e})
+	if err != nil {
+		return 0, Errorf(Invalid, "the time %s fails on this event: %v", s.delay.at, err)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return e.ReceivedAt.Add(s.delay.after), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, Errorf(Invalid, "the time %s is %q; it must be RFC 3339, such as 2026-12-24T09:00:00Z", s.delay.at, Cut(text, 64))
+	}
+	return At(t), nil
+}
+
+// hold is the group in which an event waits until at.
+func (d *delay) hold(id string, at Millis) Ref {
+	w := d.held.windows.at(at)
+	if w.Start == at {
+		w = Window{Start: at - Millis(heldEvery.Milliseconds()), End: at} // it ships at its end: now is early enough
+	}
+	return Ref{Buffer: d.held.Buffer.Name, Key: windowKey(w), Shard: d.held.shard(id)}
+}
+
+// mover is the [Sender] to which a held group ships: it stores the events where
+// they would have gone at once.
+type mover struct {
+	in  *Ingester
+	sub *Subscription // whose events they are
+}
+
+// Send implements [Sender].
+func (m *mover) Send(ctx context.Context, b *Batch) Response {
+	now := m.in.ports.Clock.Now()
+	p := &parts{}
+	at := make(map[Ref]int)
+	for i := range b.Items {
+		ref, late, err := m.sub.Place(&b.Items[i].Event, now)
+		if err != nil { // its settings have changed: it waits until they fit again
+			return Response{Err: Wrap(Unavailable, err, "an event that was held has no place in buffer %s", m.sub.Buffer.Name)}
+		}
+		k, ok := at[ref]
+		if !ok {
+			k = p.add(owner{Subscription: m.sub}, Part{Ref: ref, Policy: m.sub.policy(ref)})
+			at[ref] = k
+		}
+		p.list[k].Events = append(p.list[k].Events, b.Items[i].Event)
+		if late {
+			p.of[k].late++
+		}
+	}
+	if err := m.in.append(ctx, now, p); err != nil {
+		return Response{Err: Wrap(Unavailable, err, "held events of buffer %s can't go on", m.sub.Buffer.Name)}
+	}
+	return Response{Status: 200}
+}
+
+// Held reports whether a buffer is the one in which another's events are held,
+// and whose.
+func Held(buffer string) (of string, ok bool) { return strings.CutSuffix(buffer, heldSuffix) }
+
+// sender is the sender of a destination, held events included.
+func (p *Ports) sender(c *Catalog, name string) Sender {
+	of, ok := Held(name)
+	if !ok {
+		return p.Sender(name)
+	}
+	sub := c.Buffer(of)
+	if sub == nil {
+		return nil
+	}
+	return &mover{in: NewIngester(c, *p), sub: sub}
+}

@@ -1,0 +1,273 @@
+package core
+
+import (
+	"context"
+	"hash/fnv"
+	"math"
+	"slices"
+)
+
+// parts is what a request appends, and what becomes of its events.
+type parts struct {
+	list    []Part
+	of      []owner
+	letters []DeadLetter // of events that can never be delivered
+	fates   []fate       // of the events, in order; nil: nobody asks
+	stored  []place      // for those that wait for the outcome
+}
+
+// owner is whose a part is.
+type owner struct {
+	*Subscription
+
+	index []int // which events of the request it has
+	late  int   // so many of them have missed their time window
+}
+
+// fate is what becomes of one event.
+type fate struct {
+	wanted bool // by a buffer
+	kept   bool // it is stored, or a dead letter
+	double bool // a buffer has had it before
+	dead   bool
+	held   bool
+}
+
+// place is where an event was stored.
+type place struct {
+	ref  Ref
+	life string
+	seq  uint64
+}
+
+// parts sorts events into groups, in the order in which they first occur.
+func (in *Ingester) parts(ctx context.Context, route *Route, events []Event, now Millis) (*parts, error) {
+	n := len(route.Subscriptions)
+	p := &parts{list: make([]Part, 0, n), of: make([]owner, 0, n), fates: make([]fate, len(events))}
+	var at map[Ref]int
+	if len(events) > 1 {
+		at = make(map[Ref]int)
+	}
+	for i := range events {
+		for _, s := range route.Subscriptions {
+			err := in.route(ctx, p, at, s, &events[i], i, now)
+			switch {
+			case err == nil:
+			case s.Buffer.Shadow: // nothing fails for a copy
+				in.ports.Observer.shadow(s.Buffer.Name, ShadowFailed, 1)
+			default:
+				return nil, &EventError{Index: i, Err: err}
+			}
+		}
+	}
+	return p, nil
+}
+
+// route puts an event into its part for one buffer, if that wants it.
+func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subscription, e *Event, i int, now Millis) error {
+	if s.Buffer.Shadow && !s.sampled(e.ID) {
+		return nil
+	}
+	out, keep, err := s.apply(ctx, e)
+	if err != nil {
+		return Errorf(CodeOf(err), "buffer %s: %s", s.Buffer.Name, DetailOf(err))
+	}
+	if !keep {
+		return nil
+	}
+	p.fates[i].wanted = true
+	ref, late, err := s.Place(&out, now)
+	if err != nil {
+		return err
+	}
+	due, err := s.dueAt(&out)
+	if err != nil {
+		p.letters = append(p.letters, s.letter(ref, &out, in.ports.IDs.New(), err, now))
+		p.fates[i].dead, p.fates[i].kept = true, true
+		return nil
+	}
+	if due > now && s.delay.held != nil {
+		ref, late = s.delay.hold(out.ID, due), false
+		p.fates[i].held = true
+	}
+	k, ok := at[ref]
+	if !ok {
+		k = p.add(owner{Subscription: s}, s.part(ref))
+		if at != nil {
+			at[ref] = k
+		}
+	}
+	p.list[k].Events = append(p.list[k].Events, out)
+	p.of[k].index = append(p.of[k].index, i)
+	if late {
+		p.of[k].late++
+	}
+	return nil
+}
+
+// part is an empty part for one of the subscription's groups, or one in which
+// its events are held. Only the first that stores an event looks for doubles.
+func (s *Subscription) part(ref Ref) Part {
+	part := Part{Ref: ref, Policy: s.policy(ref), Size: s.Buffer.Size, Shed: s.Buffer.Shadow, Dedupe: s.Buffer.Dedupe}
+	if s.delay != nil && s.delay.held != nil && ref.Buffer != s.Buffer.Name {
+		part.Policy = s.delay.held.policy(ref)
+	}
+	return part
+}
+
+// sampled reports whether a shadow buffer gets an event: the same answer
+// however often it is sent.
+func (s *Subscription) sampled(id string) bool {
+	if s.Buffer.Sample >= 1 {
+		return true
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s.Buffer.Name + "/" + id)) // never fails
+	return float64(h.Sum64()) < s.Buffer.Sample*math.MaxUint64
+}
+
+// letter is the dead letter of an event that has not even been stored.
+func (s *Subscription) letter(ref Ref, e *Event, id string, err error, now Millis) DeadLetter {
+	return DeadLetter{
+		ID: id + "/1", Batch: id, Buffer: s.Buffer.Name, Group: ref.Key, Destination: s.Destination.Name,
+		Reason: DeadPermanent, Attempts: 0, FirstErrorAt: now, LastErrorAt: now,
+		LastError: Cut(DetailOf(err), MaxAnswer), Item: Item{Event: *e, Seq: 1},
+	}
+}
+
+func (p *parts) add(o owner, part Part) int {
+	p.list, p.of = append(p.list, part), append(p.of, o)
+	return len(p.list) - 1
+}
+
+// receipt sums up what became of the events.
+func (p *parts) receipt(ids []string) Receipt {
+	r := Receipt{IDs: ids}
+	for i := range p.fates {
+		switch f := &p.fates[i]; {
+		case f.kept:
+			r.Accepted++
+		case f.double:
+			r.Duplicates++
+		default:
+			r.Filtered++
+		}
+	}
+	return r
+}
+
+// store makes a request durable: its dead letters, then its parts.
+func (in *Ingester) store(ctx context.Context, now Millis, p *parts) error {
+	if err := fit(p.list); err != nil {
+		return err
+	}
+	if p.letters != nil {
+		if err := in.ports.DeadLetters.Put(ctx, p.letters); err != nil {
+			return err
+		}
+		for i := range p.letters {
+			in.ports.Observer.deadLetters(p.letters[i].Buffer, DeadPermanent, 1)
+		}
+	}
+	if len(p.list) == 0 {
+		return nil
+	}
+	return in.append(ctx, now, p)
+}
+
+// maxMoves bounds how often the events of one request are moved on. Windows
+// that have shipped though the clock has not reached them are few.
+const maxMoves = 1000
+
+// append makes the parts durable, then sends the hints that they ask for. What
+// meets a window that has shipped is moved on into a later one.
+func (in *Ingester) append(ctx context.Context, now Millis, p *parts) error {
+	left := p
+	for range maxMoves {
+		for i := range left.list {
+			left.list[i].Life = in.ports.IDs.New()
+		}
+		done, err := in.ports.Store.Append(ctx, now, left.list)
+		in.hint(context.WithoutCancel(ctx), left, done) // what is in the store does not go with its sender
+		if err != nil {
+			return err
+		}
+		if left = in.left(p, left, done, now); left == nil {
+			return nil
+		}
+	}
+	return Errorf(Unavailable, "the time window closes again and again; try again")
+}
+
+// hint sends the hints that stored parts ask for: most ask for none; with an
+// error, too, some may.
+func (in *Ingester) hint(ctx context.Context, p *parts, done []Appended) {
+	var hinted []int
+	for i := range done {
+		if done[i].Armed || done[i].Reached {
+			hinted = append(hinted, i)
+		}
+	}
+	sideBySide(len(hinted), func(n int) {
+		i := hinted[n]
+		part, a := &p.list[i], &done[i]
+		if a.Armed {
+			in.ports.armCheck(ctx, part.Policy, part.Ref, &Group{Life: a.Life, Rev: a.Rev, CheckAt: a.CheckAt})
+		}
+		if a.Reached {
+			in.ports.hand(ctx, p.of[i].delivery(part.Ref, nil))
+		}
+	})
+}
+
+// left is what is still to be stored of a request because a group was closed:
+// its own parts, moved on to the next window, and those that the store has left
+// out with them. nil: everything is stored.
+func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
+	var left *parts
+	for i := range done {
+		part, o, a := p.list[i], p.of[i], &done[i]
+		switch {
+		case a.Shed:
+			in.ports.Observer.shadow(part.Ref.Buffer, ShadowDropped, len(part.Events))
+			continue
+		case a.First != 0 || len(a.Doubles) == len(part.Events):
+			in.ports.Observer.late(part.Ref.Buffer, o.late)
+			all.settle(&part, &o, a)
+			continue
+		}
+		if w, ok := o.window(part.Ref); ok && a.Closed {
+			part.Ref.Key = windowKey(o.windows.next(w, now))
+			part.Policy = o.policy(part.Ref)
+			part.Events = part.Events[a.Stored:]
+			if o.index != nil {
+				o.index = o.index[a.Stored:]
+			}
+			o.late = len(part.Events)
+		}
+		if left == nil {
+			left = new(parts)
+		}
+		left.add(o, part)
+	}
+	return left
+}
+
+// settle notes what became of the events of a part.
+func (p *parts) settle(part *Part, o *owner, a *Appended) {
+	if p.fates == nil {
+		return
+	}
+	seq := a.First
+	for i, event := range o.index {
+		if slices.Contains(a.Doubles, i) {
+			p.fates[event].double = true
+			continue
+		}
+		p.fates[event].kept = true
+		if !o.Buffer.Shadow && !p.fates[event].held {
+			p.stored = append(p.stored, place{ref: part.Ref, life: a.Life, seq: seq})
+		}
+		seq++
+	}
+}

@@ -1,0 +1,139 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// hopOf is the destination that a claim is to be sent to.
+func (s *Subscription) hopOf(c *Claim) *hop { return s.hops[min(c.Hop, len(s.hops)-1)] }
+
+// hop is the destination that the shipment is to be sent to.
+func (s *shipment) hop() *hop { return s.sub.hopOf(&s.claim) }
+
+// breaker says how long an errand has to wait for the breaker of a destination.
+// What it has let through once, as its probe perhaps, may lose a race and claim
+// again.
+func (d *Deliverer) breaker(ctx context.Context, e *errand, to *hop) time.Duration {
+	if e.allowed {
+		return 0
+	}
+	wait := gate{&d.ports}.breaker(ctx, to.Destination)
+	e.allowed = wait == 0
+	return wait
+}
+
+// send makes one attempt. A batch whose items were all lost, which the store
+// has reported, or were dropped by the destination's filter, counts as delivered.
+func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
+	to := s.hop()
+	items, at, err := d.shape(ctx, s, to)
+	if err != nil {
+		return Response{Err: err}, Retry
+	}
+	if len(items) == 0 {
+		s.result.sent(&Response{}, Delivered, len(s.items))
+		return Response{}, Delivered
+	}
+	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window, Shadow: s.sub.Buffer.Shadow,
+		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: items}
+	begin := d.ports.Clock.Now()
+	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
+	if at != nil {
+		r.Failed = moved(r.Failed, at)
+	}
+	s.allowed = false
+	gate{&d.ports}.outcome(context.WithoutCancel(ctx), to.Destination, outcome)
+	s.result.sent(&r, outcome, len(s.items))
+	if _, held := Held(b.Buffer); !held {
+		d.ports.Observer.attempt(&Attempt{
+			Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: to.Name,
+			Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,
+			Outcome: outcome, Status: r.Status, Err: r.Err,
+			At: begin, Took: d.ports.Clock.Now().Sub(begin), Lateness: max(0, begin.Sub(s.deadline)),
+		})
+	}
+	return r, outcome
+}
+
+// shape makes of a batch's items what a destination's own filter and transform
+// want it to get, and where each was in the batch; nil: all are as they were.
+// One that they fail on becomes a dead letter, and the others go on.
+func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []Item, at []int, err error) {
+	if to.filter == nil && to.transform == nil {
+		return s.items, nil, nil
+	}
+	var broken []Item
+	var cause error
+	for i := range s.items {
+		e, keep, err := to.apply(ctx, &s.items[i].Event)
+		switch {
+		case err != nil:
+			broken, cause = append(broken, s.items[i]), err
+		case keep:
+			items = append(items, Item{Event: e, Seq: s.items[i].Seq})
+			at = append(at, i)
+		}
+	}
+	if broken == nil || s.sub.Buffer.Shadow {
+		return items, at, nil
+	}
+	letters := s.letters(broken, &Response{Err: cause}, DeadPermanent, d.ports.Clock.Now())
+	if err := d.ports.DeadLetters.Put(context.WithoutCancel(ctx), letters); err != nil {
+		return nil, nil, Wrap(CodeOf(err), err, "cannot put dead letters")
+	}
+	d.mourn(ctx, s, broken)
+	if s.claim.Attempt == 1 { // on the others they are put again, which changes nothing
+		d.ports.Observer.deadLetters(s.ref.Buffer, DeadPermanent, len(broken))
+	}
+	return items, at, nil
+}
+
+// moved gives bits other places.
+func moved(b Bits, at []int) Bits {
+	var m Bits
+	for i, to := range at {
+		if b.Has(i) {
+			m = m.With(to)
+		}
+	}
+	return m
+}
+
+// deferred makes a claim wait for its destination's breaker, and has it looked
+// at again then.
+func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Claim, wait time.Duration) error {
+	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
+		now := d.ports.Clock.Now()
+		return g.Defer(c.ID, now.Add(wait), e.policy, now)
+	})
+	if err != nil {
+		return err
+	}
+	e.waits = wait
+	if c := g.Find(c.ID); c != nil {
+		d.ports.armClaim(ctx, e.ref, &g, c)
+	}
+	d.ports.armCheck(ctx, e.policy, e.ref, &g)
+	return nil
+}
+
+// parked makes a due group wait for its destination's breaker.
+func (d *Deliverer) parked(ctx context.Context, e *errand, was *Group, wait time.Duration) error {
+	e.waits = wait
+	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
+		at := d.ports.Clock.Now().Add(wait)
+		if g.CheckAt >= at {
+			return errUnchanged
+		}
+		g.Nudge(at)
+		return nil
+	})
+	if err == errUnchanged { //nolint:errorlint // it is returned as it is
+		return nil
+	}
+	if err == nil {
+		d.ports.armCheck(ctx, e.policy, e.ref, &g)
+	}
+	return err
+}
