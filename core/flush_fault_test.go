@@ -45,17 +45,14 @@ func TestFlushCountsWindowsThatWereWritten(t *testing.T) {
 	for _, ts := range []string{"22:01:00", "22:01:01", "22:01:59.999", "22:02:00", "22:03:00"} {
 		p.put(fmt.Sprintf(`{"ts":"2023-11-14T%sZ"}`, ts))
 	}
-	n := 0
-	d.answer = func(b *core.Batch) core.Response { // the last batch of the first window, and all of the second
-		if n++; len(b.Items) == 2 || b.Window.Start.Time().Minute() == 3 {
-			return core.Response{Status: 200}
+	d.answer = func(b *core.Batch) core.Response { // the last batch of the first window fails, and all of the second
+		if minute := b.Window.Start.Time().Minute(); minute == 2 || minute == 1 && len(b.Items) == 1 {
+			return core.Response{Status: 500}
 		}
-		return core.Response{Status: 500}
+		return core.Response{Status: 200}
 	}
-	c := docked(windowed)
-	c.Destinations[0].Concurrency = 1
-	r := d.process(c).flush(core.FlushOptions{})
-	require.EqualError(t, r.Err, "2 batches failed; the first, of "+core.DetailOf(r.Err)[len("2 batches failed; the first, of "):]+": "+r.Err.(*core.Error).Err.Error())
+	r := p.flush(core.FlushOptions{})
+	require.Regexp(t, `^2 batches failed; the first, of group "2023-11-14T22:0[12]:00.000Z/.*": status 500$`, core.DetailOf(r.Err))
 	require.Equal(t, 3, r.Buckets)
 	require.Equal(t, 5, r.Rows)
 	require.Equal(t, &core.Shipped{Buckets: 1, Rows: 3}, r.Written)

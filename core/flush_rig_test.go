@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"sluice/core"
-	"sluice/core/flushtest"
 	"sluice/infra/memory"
 )
 
@@ -46,7 +45,7 @@ type dock struct {
 func newDock(t rapid.TB) *dock {
 	t.Helper()
 	d := &dock{t: t, memory: memory.New()}
-	d.turns = &hookedTurns{Coordinator: flushtest.NewCoordinator()}
+	d.turns = &hookedTurns{Coordinator: memory.NewCoordinator()}
 	d.now.Store(int64(noon))
 	return d
 }

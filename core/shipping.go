@@ -196,14 +196,12 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	if got.settling != nil && r.ReleaseErr == nil {
 		r.ReleaseErr = got.settling
 	}
-	switch got.outcome {
-	case Retry:
+	if got.outcome == Retry {
 		if s.inRow++; s.inRow >= 2*s.sub.Destination.Concurrency {
 			s.stopped = true // the destination does not answer at all
 		}
-	case Interrupted:
-		s.cut = true
 	}
+	s.cut = s.cut || got.outcome == Interrupted
 }
 
 func (s *shipping) fail(err error) {

@@ -15,7 +15,6 @@ type state struct {
 	arrange                   func(*probe)
 	plain, force, final, both string
 	finalHere                 string // final, when no turn is to be waited for; "": the same
-	keys                      []string
 }
 
 // fail answers that the destination does not work.
@@ -100,12 +99,15 @@ func states() []state {
 			},
 			plain: early, force: again, final: early, both: again,
 		},
-		all(state{name: "expired claim of a dead flusher", buffer: "b", arrange: func(p *probe) {
-			p.put("b", "k1")
-			p.dies(p.process(), "b", 1)
-			p.put("b", "k2")
-			p.pass(turnLease)
-		}}, recovered),
+		{
+			name: "expired claim of a dead flusher", buffer: "b", arrange: func(p *probe) {
+				p.put("b", "k1")
+				p.dies(p.process(), "b", 1)
+				p.put("b", "k2")
+				p.pass(turnLease)
+			},
+			plain: recovered, force: recovered + ", held", final: recovered, both: recovered + ", held",
+		},
 		{
 			name: "claim waiting for its retry", buffer: "b", arrange: func(p *probe) {
 				p.put("b", "k1")
