@@ -101,13 +101,13 @@ func (s *shipment) part() {
 	s.items = s.rows[:n]
 }
 
-// batchID is the id of the batch that is next. Rows are named by their numbers
-// in the window.
+// batchID is the id of the batch that is next. Rows are named by the settings
+// that made them, as others make others, and their numbers in the window.
 func (s *shipment) batchID() string {
 	if s.claim.Fold == "" {
 		return s.claim.ID
 	}
-	return fmt.Sprintf("%s.%d-%d", s.claim.ID, s.claim.Sent+1, s.claim.Sent+len(s.items))
+	return fmt.Sprintf("%s.%s.%d-%d", s.claim.ID, s.claim.Fold, s.claim.Sent+1, s.claim.Sent+len(s.items))
 }
 
 // table folds a window's items into rows. Without a fold, which was taken out
