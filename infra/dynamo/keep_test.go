@@ -167,7 +167,7 @@ func (r *rig) claimNew(ref core.Ref, p *core.Policy) (core.Claim, []string) {
 	return r.claim(ref, 1, p)
 }
 
-func atoi(t *testing.T, s string) int64 {
+func atoi(t testing.TB, s string) int64 {
 	t.Helper()
 	var n int64
 	_, err := fmt.Sscan(s, &n)
