@@ -93,7 +93,7 @@ func (v *voyage) alive() error {
 	return nil
 }
 
-func (v *voyage) problem(format string, args ...any) {
+func (v *voyage) problemf(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
@@ -138,22 +138,22 @@ func (v *voyage) member(b *core.Batch, i int) string {
 // receive holds a batch against those before.
 func (v *voyage) receive(b *core.Batch) {
 	if b.Window == nil {
-		v.problem("a batch of no window")
+		v.problemf("a batch of no window")
 		return
 	}
 	w := b.Window
 	if w.End != w.Start.Add(windowEvery) || int64(w.Start)%windowEvery.Milliseconds() != 0 {
-		v.problem("a window from %s to %s", w.Start, w.End)
+		v.problemf("a window from %s to %s", w.Start, w.End)
 	}
 	over := w.End
 	if !v.final {
 		over = over.Add(windowGrace)
 	}
 	if v.latest < over {
-		v.problem("the window of %s ships at %s", w.Start, v.latest)
+		v.problemf("the window of %s ships at %s", w.Start, v.latest)
 	}
 	if id, ok := v.windows[w.Start]; ok && id != w.ID {
-		v.problem("the window of %s has two ids", w.Start)
+		v.problemf("the window of %s has two ids", w.Start)
 	}
 	v.windows[w.Start] = w.ID
 	if strings.Count(b.ID, ".") < 2 {
@@ -162,7 +162,7 @@ func (v *voyage) receive(b *core.Batch) {
 		}
 	}
 	if v.most = max(v.most, v.c.Buffers[0].Batch.MaxItems); len(b.Items) > v.most {
-		v.problem("a batch of %d", len(b.Items))
+		v.problemf("a batch of %d", len(b.Items))
 	}
 	text := w.Start.String()
 	for i := range b.Items {
@@ -170,7 +170,7 @@ func (v *voyage) receive(b *core.Batch) {
 	}
 	was, ok := v.batches[b.ID]
 	if ok && was != text {
-		v.problem("batch %s was\n%s\nand is\n%s", b.ID, was, text)
+		v.problemf("batch %s was\n%s\nand is\n%s", b.ID, was, text)
 	}
 	if v.batches[b.ID] = text; ok || b.ID != root(b.ID) && v.c.Buffers[0].Fold == nil {
 		return // a retry, or what a partial success has left of another
