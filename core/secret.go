@@ -29,8 +29,8 @@ func IsReference(value string) bool {
 	return found && (scheme == "env" || scheme == "ssm" || scheme == "secretsmanager")
 }
 
-// Secrets goes through every reference to a secret and its path, in the order
-// of the configuration.
+// Secrets goes through every reference to a secret, or to a name that differs
+// from one environment to the next, and its path, in the order of the configuration.
 func (c *Config) Secrets() iter.Seq2[string, Secret] {
 	return func(yield func(string, Secret) bool) {
 		list := func(path string, refs []Secret) bool {
@@ -52,6 +52,11 @@ func (c *Config) Secrets() iter.Seq2[string, Secret] {
 		}
 		for i := range c.Destinations {
 			path, d := FieldPath("destinations", c.Destinations[i].Name), &c.Destinations[i]
+			for _, named := range [...]struct{ field, value string }{{"queue", d.Queue}, {"bucket", d.Bucket}} {
+				if IsReference(named.value) && !yield(path+"."+named.field, Secret(named.value)) {
+					return
+				}
+			}
 			for _, h := range d.Headers {
 				if h.Secret != "" && !yield(FieldPath(path+".headers", h.Name), h.Secret) {
 					return
