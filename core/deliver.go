@@ -92,6 +92,7 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		if !goOn {
 			return s, err
 		}
+		e.keepTurn(store)
 		may := ctx
 		if e.pull != nil {
 			may = e.pull.may

@@ -450,3 +450,49 @@ func TestCadenceCountsTheLatestBegin(t *testing.T) {
 	d.pass(54 * s)
 	require.Zero(t, p.wait())
 }
+
+// A flush keeps its turn while it sends the many batches of one window.
+func TestFlushKeepsItsTurn(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	folds := func(b *core.Buffer) {
+		windowed(b)
+		b.FlushEvery = s
+		b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}}
+	}
+	p, q := d.process(docked(folds)), d.process(docked(folds))
+	for i := range 20 {
+		p.put(fmt.Sprintf(`{"ts":"2023-11-14T22:01:00Z","k":"%d"}`, i))
+	}
+	skipped := 0
+	d.answer = func(*core.Batch) core.Response {
+		d.pass(15 * s)
+		if q.flush(core.FlushOptions{}).Skipped {
+			skipped++
+		}
+		return core.Response{Status: 200}
+	}
+	require.Equal(t, core.BufferFlush{Buffer: "b", Buckets: 1, Rows: 20}, p.flush(core.FlushOptions{}))
+	require.Len(t, d.taken(), 10)
+	require.Equal(t, 10, skipped)
+}
+
+// The error of a claim is not that of a batch.
+func TestFlushTellsFailuresApart(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b", "c")
+	d.look = func(r core.Ref) error {
+		if r.Key == "a" {
+			return broken()
+		}
+		return nil
+	}
+	d.answer = refusing(500, "b", "c")
+	r := p.flush(core.FlushOptions{})
+	require.EqualError(t, r.Err, "the disk does not answer")
+	require.Equal(t, 2, r.Rows)
+}

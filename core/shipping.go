@@ -23,6 +23,7 @@ type shipping struct {
 	report  *BufferFlush
 	windows map[string]bool // handed over; whether every row of them was taken
 	failed  int             // claims whose send failed
+	sendErr bool            // the first of all failures was one of them
 	inRow   int             // of them, without a success in between
 	stopped bool            // too many failed
 	cut     bool            // the time was over
@@ -137,7 +138,7 @@ func (s *shipping) group(ref Ref) {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{may: s.may, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{may: s.may, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -191,6 +192,7 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	}
 	s.failed++
 	if r.Err == nil {
+		s.sendErr = true
 		r.Err = Wrap(Unavailable, got.failure, "group %s: %s", shown(e.ref.Key), got.failure)
 	}
 	if got.settling != nil && r.ReleaseErr == nil {
@@ -229,7 +231,7 @@ func (s *shipping) conclude() {
 			r.Written.Buckets++
 		}
 	}
-	if s.failed > 1 {
+	if s.failed > 1 && s.sendErr {
 		r.Err = Wrap(CodeOf(r.Err), r.Err, "%d batches failed; the first, of %s", s.failed, brief(r.Err))
 	}
 }
