@@ -164,6 +164,9 @@ func (p *ship) deliverAll() error {
 func (p *ship) deliverHanded() error {
 	handed := p.d.handed
 	p.d.handed = nil
+	slices.SortFunc(handed, func(a, b core.Delivery) int {
+		return cmp.Or(strings.Compare(a.Ref.Key, b.Ref.Key), cmp.Compare(a.Ref.Shard, b.Ref.Shard))
+	})
 	for _, del := range handed {
 		for more := true; more; {
 			var err error
