@@ -273,11 +273,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 func (r *step) sent(resp *Response, o Outcome, n int) {
 	r.rows += n
 	r.outcome, r.failure = o, nil
-	switch o {
-	case Delivered:
+	if o == Delivered {
 		r.delivered += n
 		return
-	case Partial:
+	}
+	if o == Partial {
 		r.delivered += n - resp.Failed.Len()
 	}
 	r.failure = errors.New(cause(resp))

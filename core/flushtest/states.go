@@ -82,6 +82,11 @@ func states() []state {
 			},
 			plain: held, force: besideHeld, final: held, finalHere: besideHeld, both: besideHeld,
 		},
+		all(state{name: "another flush running here, without a cadence", buffer: "c", arrange: func(p *probe) {
+			p.put("c", "k1")
+			p.dies(p.here, "c", 1)
+			p.put("c", "k2")
+		}}, "k2×1#1 | rows 1 | here 0s | there 0s"),
 		{
 			name: "turn held by another", shared: true, buffer: "b", arrange: func(p *probe) {
 				p.put("b", "k1")
