@@ -21,11 +21,11 @@ type step struct {
 
 // script is a life of three groups, with every kind of call.
 func script() []step {
-	plain, ordered := calm(), calm()
+	plain, ordered, shut := calm(), calm(), window()
 	plain.Concurrency, plain.MaxItems, plain.CapItems = 2, 4, 12
 	ordered.Ordered = true
 	a, b := core.Ref{Buffer: "plain", Key: "a"}, core.Ref{Buffer: "plain", Key: "b/ä"}
-	o := core.Ref{Buffer: "ordered", Key: ""}
+	o, w := core.Ref{Buffer: "ordered", Key: ""}, core.Ref{Buffer: "plain", Key: "window"}
 	at := func(s int) core.Millis { return start + core.Millis(s)*second }
 	failed := core.Bits(nil).With(1).With(2)
 	return []step{
@@ -57,6 +57,17 @@ func script() []step {
 		{"begin it anew", func(d *pair) { d.append(at(12), part(b, plain, at(12), 2, 2, 3)) }},
 		{"take over", func(d *pair) { d.recover(a, 1, plain, at(12).Add(2*time.Minute)) }},
 		{"ack", func(d *pair) { d.ack(a, 1, plain, at(200)) }},
+		{"advance", func(d *pair) { d.advance(a, 0, "rows", 3, plain, at(200)) }},
+		{"append to a window", func(d *pair) { d.append(at(200), part(w, shut, at(200), 1, 3, 10)) }},
+		{"close", func(d *pair) { d.shut(w, shut, at(200)) }},
+		{"closed append", func(d *pair) { d.append(at(200), part(b, plain, at(200), 9, 1, 10), part(w, shut, at(200), 4, 1, 10)) }},
+		{"claim the window", func(d *pair) { d.claim(w, 5, shut, at(201)) }},
+		{"advance its rows", func(d *pair) { d.advance(w, 0, "rows", 2, shut, at(201)) }},
+		{"release it", func(d *pair) { d.release(w, 0, at(900), shut, at(201)) }},
+		{"hasten it", func(d *pair) { d.hasten(w, 0, at(202)) }},
+		{"recover it", func(d *pair) { d.recover(w, 0, shut, at(202)) }},
+		{"drain it", func(d *pair) { d.ack(w, 0, shut, at(202)) }},
+		{"append too late", func(d *pair) { d.append(at(203), part(w, shut, at(203), 5, 1, 10)) }},
 		{"claim at last", func(d *pair) { d.claim(o, 10, ordered, at(201)) }},
 	}
 }
