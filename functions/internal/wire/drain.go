@@ -123,7 +123,7 @@ func (n *node) tellLeft() {
 	defer done()
 	for i := range left {
 		b := &left[i]
-		why := "it could not be delivered"
+		why := "it was not delivered"
 		switch sub := s.catalog.Buffer(b.Buffer); {
 		case sub == nil:
 			why = "the buffer is not configured"
