@@ -9,8 +9,10 @@ import (
 )
 
 var crashTests = []test{
-	{"a crash between any two calls", crashAnywhere},
-	{"a crash after every call", crashEverywhere},
+	{"a crash between any two calls", func(t *testing.T, p *probe) { crashAnywhere(t, p, script()) }},
+	{"a crash after every call", func(t *testing.T, p *probe) { crashEverywhere(t, p, script()) }},
+	{"a crash between any two calls of a window", func(t *testing.T, p *probe) { crashAnywhere(t, p, windowScript()) }},
+	{"a crash after every call of a window", func(t *testing.T, p *probe) { crashEverywhere(t, p, windowScript()) }},
 }
 
 // step is one call of the crash script.
@@ -21,11 +23,11 @@ type step struct {
 
 // script is a life of three groups, with every kind of call.
 func script() []step {
-	plain, ordered, shut := calm(), calm(), window()
+	plain, ordered := calm(), calm()
 	plain.Concurrency, plain.MaxItems, plain.CapItems = 2, 4, 12
 	ordered.Ordered = true
 	a, b := core.Ref{Buffer: "plain", Key: "a"}, core.Ref{Buffer: "plain", Key: "b/ä"}
-	o, w := core.Ref{Buffer: "ordered", Key: ""}, core.Ref{Buffer: "plain", Key: "window"}
+	o := core.Ref{Buffer: "ordered", Key: ""}
 	at := func(s int) core.Millis { return start + core.Millis(s)*second }
 	failed := core.Bits(nil).With(1).With(2)
 	return []step{
@@ -57,25 +59,34 @@ func script() []step {
 		{"begin it anew", func(d *pair) { d.append(at(12), part(b, plain, at(12), 2, 2, 3)) }},
 		{"take over", func(d *pair) { d.recover(a, 1, plain, at(12).Add(2*time.Minute)) }},
 		{"ack", func(d *pair) { d.ack(a, 1, plain, at(200)) }},
-		{"advance", func(d *pair) { d.advance(a, 0, "rows", 3, plain, at(200)) }},
-		{"append to a window", func(d *pair) { d.append(at(200), part(w, shut, at(200), 1, 3, 10)) }},
-		{"close", func(d *pair) { d.shut(w, shut, at(200)) }},
-		{"closed append", func(d *pair) { d.append(at(200), part(b, plain, at(200), 9, 1, 10), part(w, shut, at(200), 4, 1, 10)) }},
-		{"claim the window", func(d *pair) { d.claim(w, 5, shut, at(201)) }},
-		{"advance its rows", func(d *pair) { d.advance(w, 0, "rows", 2, shut, at(201)) }},
-		{"release it", func(d *pair) { d.release(w, 0, at(900), shut, at(201)) }},
-		{"hasten it", func(d *pair) { d.hasten(w, 0, at(202)) }},
-		{"recover it", func(d *pair) { d.recover(w, 0, shut, at(202)) }},
-		{"drain it", func(d *pair) { d.ack(w, 0, shut, at(202)) }},
-		{"append too late", func(d *pair) { d.append(at(203), part(w, shut, at(203), 5, 1, 10)) }},
 		{"claim at last", func(d *pair) { d.claim(o, 10, ordered, at(201)) }},
 	}
 }
 
-// crashAnywhere runs the script with a crash after each prefix, and compares the
+// windowScript is a life of a window, beside a group of none.
+func windowScript() []step {
+	shut, plain := window(), calm()
+	w, b := core.Ref{Buffer: "plain", Key: "window"}, core.Ref{Buffer: "plain", Key: "b"}
+	at := func(s int) core.Millis { return start + core.Millis(s)*second }
+	return []step{
+		{"append", func(d *pair) { d.append(at(0), part(w, shut, at(0), 1, 3, 10)) }},
+		{"close", func(d *pair) { d.shut(w, shut, at(1)) }},
+		{"closed append", func(d *pair) { d.append(at(1), part(b, plain, at(1), 1, 1, 10), part(w, shut, at(1), 4, 1, 10)) }},
+		{"claim", func(d *pair) { d.claim(w, 5, shut, at(2)) }},
+		{"advance", func(d *pair) { d.advance(w, 0, "rows", 2, shut, at(2)) }},
+		{"release", func(d *pair) { d.release(w, 0, at(900), shut, at(2)) }},
+		{"hasten", func(d *pair) { d.hasten(w, 0, at(3)) }},
+		{"recover", func(d *pair) { d.recover(w, 0, shut, at(3)) }},
+		{"drain", func(d *pair) { d.ack(w, 0, shut, at(3)) }},
+		{"append too late", func(d *pair) { d.append(at(4), part(w, shut, at(4), 5, 1, 10)) }},
+		{"append of no window", func(d *pair) { d.append(at(4), part(w, plain, at(4), 6, 1, 10)) }},
+	}
+}
+
+// crashAnywhere runs a script with a crash after each prefix, and compares the
 // store with the model after that and after every later call.
-func crashAnywhere(t *testing.T, p *probe) {
-	steps := script()
+func crashAnywhere(t *testing.T, p *probe, steps []step) {
+	t.Helper()
 	for at := range len(steps) + 1 {
 		d := newPair(t, t, p.h, "ordered", "plain")
 		for i, s := range steps {
@@ -94,11 +105,12 @@ func crashAnywhere(t *testing.T, p *probe) {
 	}
 }
 
-// crashEverywhere is the script with a crash after each and every call.
-func crashEverywhere(t *testing.T, p *probe) {
+// crashEverywhere is a script with a crash after each and every call.
+func crashEverywhere(t *testing.T, p *probe, steps []step) {
+	t.Helper()
 	d := newPair(t, t, p.h, "ordered", "plain")
 	defer d.close()
-	for i, s := range script() {
+	for i, s := range steps {
 		s.call(d)
 		d.crash()
 		d.compare(fmt.Sprintf("a crash after step %d (%s)", i, s.name))
