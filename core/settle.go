@@ -205,6 +205,8 @@ func (d *Deliverer) unsettled(ctx context.Context, s *shipment, err error) error
 // cause is a failed attempt in a few words.
 func cause(r *Response) string {
 	switch {
+	case r.Err == nil && r.Failed.Len() > 0:
+		return fmt.Sprintf("status %d, but not for %d of its items", r.Status, r.Failed.Len())
 	case r.Err == nil:
 		return fmt.Sprintf("status %d", r.Status)
 	case DetailOf(r.Err) != "":
