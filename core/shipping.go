@@ -193,7 +193,7 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	s.failed++
 	if r.Err == nil {
 		s.sendErr = true
-		r.Err = Wrap(Unavailable, got.failure, "group %s: %s", shown(e.ref.Key), got.failure)
+		r.Err = Errorf(Unavailable, "group %s: %v", shown(e.ref.Key), got.failure)
 	}
 	if got.settling != nil && r.ReleaseErr == nil {
 		r.ReleaseErr = got.settling
@@ -232,6 +232,6 @@ func (s *shipping) conclude() {
 		}
 	}
 	if s.failed > 1 && s.sendErr {
-		r.Err = Wrap(CodeOf(r.Err), r.Err, "%d batches failed; the first, of %s", s.failed, brief(r.Err))
+		r.Err = Errorf(CodeOf(r.Err), "%d batches failed; the first, of %s", s.failed, brief(r.Err))
 	}
 }
