@@ -29,7 +29,7 @@ func TestFlushReportsWhatWasWrittenBesideAnError(t *testing.T) {
 	p.keys("a", "a", "a", "b", "c")
 	d.answer = refusing(500, "b")
 	r := p.flush(core.FlushOptions{})
-	require.EqualError(t, r.Err, `group "b": status 500: status 500`)
+	require.EqualError(t, r.Err, `group "b": status 500`)
 	require.Equal(t, core.Unavailable, core.CodeOf(r.Err))
 	require.Equal(t, 5, r.Rows)
 	require.Equal(t, &core.Shipped{Rows: 4}, r.Written)
@@ -374,4 +374,30 @@ func TestFlushOfWhatIsTakenInPart(t *testing.T) {
 	d.answer = nil
 	r = p.flush(core.FlushOptions{Force: true})
 	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1, Recovered: &core.Released{Claims: 1, Rows: 1}}, r)
+}
+
+// What could not be settled is told beside a later failure.
+func TestFlushAckErrBesideAnError(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b")
+	d.answer = func(b *core.Batch) core.Response {
+		d.write = nil
+		if b.Group == "b" {
+			return core.Response{Status: 500}
+		}
+		d.write = func(core.Ref) error {
+			d.write = nil
+			return broken()
+		}
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{})
+	require.ErrorContains(t, r.Err, `group "b"`)
+	require.ErrorContains(t, r.AckErr, "the disk does not answer")
+	require.NoError(t, r.ReleaseErr)
+	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
 }
