@@ -29,13 +29,37 @@ const (
 // attribute is a message attribute.
 type attribute struct{ name, value string }
 
+// message is an item on its way: what has been found out of it.
+type message struct {
+	at         int // the item's position in its batch
+	encoding   string
+	attributes []attribute
+	size       int // what it counts against SQS's limits, in bytes
+}
+
+func newMessage(b *core.Batch, i int) message {
+	it := &b.Items[i]
+	m := message{at: i, encoding: encoding(it.Body), size: len(it.Body)}
+	switch m.encoding {
+	case insteadOf:
+		m.size = len(placeholder)
+	case inBase64:
+		m.size = base64.StdEncoding.EncodedLen(m.size)
+	}
+	m.attributes = attributes(b, it, m.encoding)
+	for _, a := range m.attributes {
+		m.size += len(a.name) + len(stringType) + len(a.value)
+	}
+	return m
+}
+
 // attributes are a message's attributes: ten at most, which is all SQS allows.
-func attributes(b *core.Batch, it *core.Item) []attribute {
+func attributes(b *core.Batch, it *core.Item, encoding string) []attribute {
 	all := []attribute{
 		{"id", it.ID}, {"source", it.Source}, {"content-type", it.ContentType},
 		{"sluice-batch", b.ID}, {"sluice-buffer", b.Buffer}, {"sluice-group", b.Group},
 		{"sluice-reason", string(b.Reason)}, {"sluice-attempt", strconv.Itoa(b.Attempt)},
-		{"sluice-encoding", encoding(it.Body)},
+		{"sluice-encoding", encoding},
 	}
 	if b.Window != nil {
 		all = append(all, attribute{"sluice-window", b.Window.ID})
@@ -60,37 +84,21 @@ func encoding(body []byte) string {
 	return ""
 }
 
-// size is what a message counts against SQS's limits, in bytes.
-func (s *Sender) size(b *core.Batch, i int) int {
-	it := &b.Items[i]
-	n := len(it.Body)
-	switch encoding(it.Body) {
-	case insteadOf:
-		n = len(placeholder)
-	case inBase64:
-		n = base64.StdEncoding.EncodedLen(n)
-	}
-	for _, a := range attributes(b, it) {
-		n += len(a.name) + len(stringType) + len(a.value)
-	}
-	return n
-}
-
-// entry is an item's message. Its id is the item's position.
-func (s *Sender) entry(b *core.Batch, i int) types.SendMessageBatchRequestEntry {
-	it := &b.Items[i]
+// entry is a message as SQS takes it. Its id is the item's position.
+func (s *Sender) entry(b *core.Batch, m *message) types.SendMessageBatchRequestEntry {
+	it := &b.Items[m.at]
 	body := string(it.Body)
-	switch encoding(it.Body) {
+	switch m.encoding {
 	case insteadOf:
 		body = placeholder
 	case inBase64:
 		body = base64.StdEncoding.EncodeToString(it.Body)
 	}
 	e := types.SendMessageBatchRequestEntry{
-		Id: new(strconv.Itoa(i)), MessageBody: &body,
+		Id: new(strconv.Itoa(m.at)), MessageBody: &body,
 		MessageAttributes: make(map[string]types.MessageAttributeValue, maxEntries),
 	}
-	for _, a := range attributes(b, it) {
+	for _, a := range m.attributes {
 		e.MessageAttributes[a.name] = types.MessageAttributeValue{DataType: new(stringType), StringValue: &a.value}
 	}
 	if s.fifo {
@@ -118,13 +126,19 @@ func hash(s string) string {
 
 // allowed reports whether SQS takes a body as it is.
 func allowed(body []byte) bool {
-	if !utf8.Valid(body) {
-		return false
-	}
-	for _, r := range string(body) { // no copy is made
-		if !character(r) {
+	for i := 0; i < len(body); {
+		if c := body[i]; c < utf8.RuneSelf {
+			if !character(rune(c)) {
+				return false
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(body[i:])
+		if r == utf8.RuneError && size == 1 || !character(r) {
 			return false
 		}
+		i += size
 	}
 	return true
 }

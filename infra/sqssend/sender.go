@@ -96,29 +96,29 @@ func (s *Sender) atOnce(ctx context.Context, t *tally) {
 	}
 }
 
-// calls goes through the batch's calls: the positions of their items, whole
-// and in order. An item that fits into none is refused.
-func (s *Sender) calls(t *tally) func(yield func([]int) bool) {
+// calls goes through the batch's calls: all its messages, in order. An item
+// that fits into none is refused.
+func (s *Sender) calls(t *tally) func(yield func([]message) bool) {
 	most := maxEntries
 	if s.fifo {
 		most = 1
 	}
-	return func(yield func([]int) bool) {
-		var call []int
+	return func(yield func([]message) bool) {
+		var call []message
 		size := 0
 		for i := range t.batch.Items {
-			n := s.size(t.batch, i)
-			if n > maxBytes {
+			m := newMessage(t.batch, i)
+			if m.size > maxBytes {
 				t.refuse(i, "a message has more than 1 MiB, the most that a queue takes")
 				continue
 			}
-			if len(call) == most || size+n > maxBytes {
+			if len(call) == most || size+m.size > maxBytes {
 				if !yield(call) {
 					return
 				}
 				call, size = nil, 0
 			}
-			call, size = append(call, i), size+n
+			call, size = append(call, m), size+m.size
 		}
 		if len(call) > 0 {
 			yield(call)
@@ -127,15 +127,15 @@ func (s *Sender) calls(t *tally) func(yield func([]int) bool) {
 }
 
 // call makes one call.
-func (s *Sender) call(ctx context.Context, t *tally, items []int) {
+func (s *Sender) call(ctx context.Context, t *tally, messages []message) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &s.queue}
-	for _, i := range items {
-		in.Entries = append(in.Entries, s.entry(t.batch, i))
+	for i := range messages {
+		in.Entries = append(in.Entries, s.entry(t.batch, &messages[i]))
 	}
 	out, err := s.api.SendMessageBatch(ctx, in)
 	if err != nil {
-		t.fail(items, s.failure(t.ctx, err))
+		t.fail(messages, s.failure(t.ctx, err))
 		return
 	}
-	t.count(items, out)
+	t.count(messages, out)
 }

@@ -33,13 +33,21 @@ func (t *tally) failing() bool {
 	return t.failed.Len() > t.refused.Len()
 }
 
-// skip notes items that were not sent.
-func (t *tally) skip(items []int) {
+// skip notes messages that were not sent.
+func (t *tally) skip(messages []message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, i := range items {
-		t.failed = t.failed.With(i)
+	for i := range messages {
+		t.failed = t.failed.With(messages[i].at)
 	}
+}
+
+// miss notes an item that was not taken.
+func (t *tally) miss(i int, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed = t.failed.With(i)
+	t.because(why)
 }
 
 // refuse notes an item that will never be taken.
@@ -56,9 +64,9 @@ func (t *tally) because(why string) {
 	}
 }
 
-// fail notes a call that failed with all its items.
-func (t *tally) fail(items []int, r core.Response) {
-	t.skip(items)
+// fail notes a call that failed with all its messages.
+func (t *tally) fail(messages []message, r core.Response) {
+	t.skip(messages)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.call == nil {
@@ -66,37 +74,38 @@ func (t *tally) fail(items []int, r core.Response) {
 	}
 }
 
-// count notes what SQS says of each item of a call. Those of which it says
+// count notes what SQS says of each message of a call. Those of which it says
 // nothing have failed; an answer about others says nothing at all.
-func (t *tally) count(items []int, out *sqs.SendMessageBatchOutput) {
-	open := make(map[string]int, len(items))
-	for _, i := range items {
-		open[strconv.Itoa(i)] = i
+func (t *tally) count(messages []message, out *sqs.SendMessageBatchOutput) {
+	at := make(map[string]int, len(messages))
+	for i := range messages {
+		at[strconv.Itoa(messages[i].at)] = messages[i].at
 	}
-	for i := range out.Failed {
-		if _, known := open[value(out.Failed[i].Id)]; !known {
-			t.fail(items, core.Response{Err: core.Errorf(core.Unavailable, "the answer names the message %q, which was not sent", core.Cut(value(out.Failed[i].Id), 40))})
-			return
-		}
-	}
-	for i := range out.Successful {
-		delete(open, value(out.Successful[i].Id))
-	}
+	answered := make(map[int]bool, len(messages))
 	for i := range out.Failed {
 		e := &out.Failed[i]
-		n := open[value(e.Id)]
+		n, known := at[value(e.Id)]
+		if !known {
+			t.fail(messages, core.Response{Err: core.Errorf(core.Unavailable, "the answer names the message %q, which was not sent", core.Cut(value(e.Id), 40))})
+			return
+		}
+		answered[n] = true
 		why := value(e.Code) + ": " + value(e.Message)
 		if e.SenderFault && !passing(value(e.Code)) {
 			t.refuse(n, why)
-			continue
+		} else {
+			t.miss(n, why)
 		}
-		t.skip([]int{n})
-		t.mu.Lock()
-		t.because(why)
-		t.mu.Unlock()
 	}
-	for _, i := range open {
-		t.skip([]int{i})
+	for i := range out.Successful {
+		if n, known := at[value(out.Successful[i].Id)]; known {
+			answered[n] = true
+		}
+	}
+	for _, n := range at {
+		if !answered[n] {
+			t.miss(n, "")
+		}
 	}
 }
 
