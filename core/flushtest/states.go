@@ -150,6 +150,11 @@ func states() []state {
 			p.put("w", "r1")
 			p.pass(time.Minute)
 		}}, both),
+		all(state{name: "window ahead of a clock that was set back", buffer: "w", arrange: func(p *probe) {
+			p.pass(10 * time.Minute)
+			p.put("w", "r1")
+			p.pass(-10 * time.Minute)
+		}}, emptyTurn),
 		all(state{name: "folded window past its grace", buffer: "f", arrange: func(p *probe) {
 			p.pass(-time.Second)
 			p.put("f", "r1", "r2", "r3", "r1", "r1")
