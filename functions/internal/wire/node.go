@@ -189,7 +189,6 @@ func (n *node) halt() {
 // pending stays in the store.
 func (n *node) stop(ctx context.Context) {
 	n.halt()
-	defer n.cut()
 	defer context.AfterFunc(ctx, n.cut)()
 	if err := n.queue.Stop(ctx); err != nil {
 		n.log.Warn("sends were cut off at the end of the grace; they will be made again", "error", err)
@@ -200,6 +199,7 @@ func (n *node) stop(ctx context.Context) {
 // close closes the destinations, after stop and once no request is under way.
 // A write that hangs is not waited for once ctx has ended, as the process ends.
 func (n *node) close(ctx context.Context) {
+	n.cut()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
