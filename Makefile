@@ -6,6 +6,7 @@
 #	deploy, logs                the AWS SAM CLI
 #	invoke                      the AWS SAM CLI, Docker
 #	delete                      the AWS SAM CLI, the AWS CLI v2
+#	drain                       the AWS CLI v2, Python 3.10 or later
 #	ci                          what race, e2e and template need
 #
 # What `lint`, `standins`, `template` and `e2e` work with, they fetch themselves.
@@ -39,7 +40,7 @@ needs_env = @test -n "$(STACK)" || { echo "make $@: samconfig.toml has no ENV=$(
 	$$(sed -n 's/^\[\([^.]*\)\.global\..*/\1/p' samconfig.toml) >&2; exit 2; }
 
 # What went untested is the last that a run says.
-left_out = @{ command -v node && test -d .ci/standins/node_modules; } >/dev/null || \
+left_out = @{ command -v node && test -d .ci/standins/node_modules && test -x .ci/bin/s3; } >/dev/null || \
 	echo "The AWS suites were left out: make standins"
 
 # The environment's own word on its stack and its processor.
@@ -100,13 +101,17 @@ simulate: ## Run the property tests with CHECKS (2000) random cases each
 		$(PKGS) | sort -u) -rapid.checks=$(CHECKS)
 
 .PHONY: standins
-standins: .ci/standins/node_modules/.package-lock.json ## Install what the tests start in place of AWS (needs Node.js 20)
+standins: .ci/standins/node_modules/.package-lock.json .ci/bin/s3 ## Install what the tests start in place of AWS (needs Node.js 20)
 
 # npm writes this file when it is through. No package needs its install script.
 .ci/standins/node_modules/.package-lock.json: .ci/standins/package.json .ci/standins/package-lock.json
 	@command -v npm >/dev/null || { echo "make standins needs Node.js 20 or later, and there is no npm in PATH" >&2; exit 2; }
 	cd .ci/standins && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+# The stand-in for S3 lives in a module of its own, as the linter does.
+.ci/bin/s3: .ci/s3/main.go .ci/s3/go.mod .ci/s3/go.sum
+	cd .ci/s3 && CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o "$(CURDIR)/$@" .
 
 .PHONY: conformance
 conformance: ## Run the shared suites, and say which adapters passed them (needs Node.js 20)
@@ -158,6 +163,13 @@ logs: ## Follow the logs of ENV's functions
 	$(needs_env)
 	$(needs_sam)
 	sam logs --config-env $(ENV) --tail $(foreach f,$(LAMBDAS),--cw-log-group /sluice/$(STACK)/$(f))
+
+.PHONY: drain
+drain: ## Flush ENV's stack until it is proven empty, or say what holds; stop the senders first, or STOP=1 does
+	$(needs_env)
+	$(call needs,aws,the AWS CLI v2)
+	$(call needs,python3,Python 3.10 or later)
+	@.ci/drain $(STACK)
 
 # CloudFormation never deletes what holds data, so a person is told what is left.
 .PHONY: delete

@@ -2,27 +2,60 @@ package core
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 )
+
+// A source with `ack: delivered` answers when the outcome of its events is
+// known. Whether an item is settled, its group's record says; whether it became
+// a dead letter, the deliverer leaves word, in a record that whoever waits has
+// made before the event was stored, and takes away afterwards.
 
 const (
 	// firstLook and lastLook are how long after another a source that waits for
 	// the outcome looks for it.
 	firstLook = 5 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
-	// outcomeKept is how long the outcome of a dead letter is kept for who waits.
-	outcomeKept = 2 * time.Minute
 )
+
+// What a record says of an event whose outcome somebody waits for.
+const (
+	wordWaiting = "waiting"
+	wordDead    = "dead"
+)
+
+// wordOf names the record of an event.
+func wordOf(source, id string) string {
+	h := sha256.Sum256([]byte(source + "/" + id))
+	return "wait/" + hex.EncodeToString(h[:16])
+}
+
+// expect makes the records of events whose outcome is waited for.
+func (in *Ingester) expect(ctx context.Context, source string, ids []string) error {
+	return in.words(ctx, source, ids, func([]byte) []byte { return []byte(wordWaiting) })
+}
+
+// forget takes the records away.
+func (in *Ingester) forget(ctx context.Context, source string, ids []string) {
+	err := in.words(context.WithoutCancel(ctx), source, ids, func([]byte) []byte { return nil })
+	in.ports.Observer.failed("forget whose outcome was waited for", err)
+}
+
+func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func([]byte) []byte) error {
+	for _, id := range ids {
+		err := in.ports.Coordinator.Change(ctx, wordOf(source, id), func(old []byte) ([]byte, error) { return fn(old), nil })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // await waits until every event of a request has been delivered or is a dead
 // letter, as long as its source allows.
-func (in *Ingester) await(ctx context.Context, s *Source, p *parts) Status {
-	dead := false
+func (in *Ingester) await(ctx context.Context, s *Source, p *parts, ids []string) Status {
 	for i := range p.fates {
-		if p.fates[i].dead {
-			dead = true
-		}
 		if p.fates[i].held {
 			return StatusPending // it leaves as another, later
 		}
@@ -30,8 +63,7 @@ func (in *Ingester) await(ctx context.Context, s *Source, p *parts) Status {
 	until := in.ports.Clock.Now().Add(s.RespondTimeout)
 	waiting := p.stored
 	for look := firstLook; ; look = min(2*look, lastLook) {
-		var err error
-		if waiting, dead, err = in.settled(ctx, waiting, dead); err == nil && len(waiting) == 0 {
+		if waiting = in.unsettled(ctx, waiting); len(waiting) == 0 {
 			break
 		}
 		left := until.Sub(in.ports.Clock.Now())
@@ -39,15 +71,25 @@ func (in *Ingester) await(ctx context.Context, s *Source, p *parts) Status {
 			return StatusPending
 		}
 	}
-	if dead {
+	dead := false
+	for i := range p.fates {
+		dead = dead || p.fates[i].dead
+	}
+	err := in.words(ctx, s.Name, ids, func(old []byte) []byte {
+		dead = dead || string(old) == wordDead
+		return old
+	})
+	switch {
+	case err != nil:
+		return StatusPending // not known
+	case dead:
 		return StatusDeadLettered
 	}
 	return StatusDelivered
 }
 
-// settled takes out of places those whose items are settled, and says whether one
-// of them became a dead letter.
-func (in *Ingester) settled(ctx context.Context, places []place, dead bool) ([]place, bool, error) {
+// unsettled is those of places whose items are not settled yet, as far as is known.
+func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
 	var waiting []place
 	groups := make(map[Ref]*Group)
 	for _, at := range places {
@@ -55,52 +97,33 @@ func (in *Ingester) settled(ctx context.Context, places []place, dead bool) ([]p
 		if g == nil {
 			read, err := in.ports.Store.Group(ctx, at.ref)
 			if err != nil {
-				return places, dead, err
+				return places
 			}
 			g = &read
 			groups[at.ref] = g
 		}
 		if g.Life == at.life && g.Live(at.seq) {
 			waiting = append(waiting, at)
-			continue
-		}
-		err := in.ports.outcomes().Change(ctx, outcomeName(at.life, at.seq), 0, func(old []byte) ([]byte, error) {
-			dead = dead || old != nil
-			return nil, errUnchanged
-		})
-		if err != nil && err != errUnchanged { //nolint:errorlint // it is returned as it is
-			return places, dead, err
 		}
 	}
-	return waiting, dead, nil
+	return waiting
 }
 
-func outcomeName(life string, seq uint64) string { return fmt.Sprintf("dead/%s/%d", life, seq) }
-
 // mourn leaves word of dead letters for sources that wait for the outcome.
-func (d *Deliverer) mourn(ctx context.Context, s *shipment, items []Item) {
+func (d *Deliverer) mourn(ctx context.Context, items []Item) {
 	for i := range items {
 		r := d.catalog.Route(items[i].Source)
 		if r == nil || !r.Source.AckDelivered {
 			continue
 		}
-		err := d.ports.outcomes().Change(ctx, outcomeName(s.group.Life, items[i].Seq), outcomeKept, func([]byte) ([]byte, error) {
-			return []byte("dead"), nil
+		err := d.ports.Coordinator.Change(ctx, wordOf(items[i].Source, items[i].ID), func(old []byte) ([]byte, error) {
+			if old == nil {
+				return nil, errUnchanged // nobody waits any more
+			}
+			return []byte(wordDead), nil
 		})
-		d.ports.Observer.failed("leave word of a dead letter", err)
+		if err != errUnchanged { //nolint:errorlint // it is returned as it is
+			d.ports.Observer.failed("leave word of a dead letter", err)
+		}
 	}
-}
-
-// nobody coordinates nothing.
-type nobody struct{}
-
-func (nobody) Change(context.Context, string, time.Duration, func([]byte) ([]byte, error)) error {
-	return nil
-}
-
-func (p *Ports) outcomes() Coordinator {
-	if p.Coordinator == nil {
-		return nobody{}
-	}
-	return p.Coordinator
 }

@@ -25,3 +25,21 @@ func (b Bits) Len() int {
 	}
 	return n
 }
+
+// And is the set of what is in both.
+func (b Bits) And(c Bits) Bits {
+	both := make(Bits, min(len(b), len(c)))
+	for i := range both {
+		both[i] = b[i] & c[i]
+	}
+	return both
+}
+
+// Without is the set of what is in b and not in c.
+func (b Bits) Without(c Bits) Bits {
+	rest := append(Bits(nil), b...)
+	for i := range min(len(b), len(c)) {
+		rest[i] &^= c[i]
+	}
+	return rest
+}

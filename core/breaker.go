@@ -141,7 +141,7 @@ func (g gate) token(ctx context.Context, d *Destination) (wait time.Duration) {
 // changeRecord changes a shared record if fn says so. One that can't be read
 // counts as new.
 func changeRecord[T any](ctx context.Context, c Coordinator, name string, fn func(*T) bool) error {
-	err := c.Change(ctx, name, 0, func(old []byte) ([]byte, error) {
+	err := c.Change(ctx, name, func(old []byte) ([]byte, error) {
 		var r T
 		if json.Unmarshal(old, &r) != nil {
 			r = *new(T)

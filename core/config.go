@@ -52,9 +52,15 @@ type Auth struct {
 // Destination is a named endpoint.
 type Destination struct {
 	Name         string
-	Type         string // "http", "file" or "stdout"
+	Type         string // one of the DestinationTypes
 	URL          string // http
 	Path         string // file
+	Queue        string // sqs: its URL, or a reference to that
+	Bucket       string // s3: its name, or a reference to that
+	Key          string // s3: template of an object's key; see package objectkey
+	Compression  string // s3: one of the Compressions
+	Region       string // sqs, s3; "": the one that the process is in
+	Endpoint     string // s3: address of a store that is compatible; "": AWS's
 	Headers      []ConfigHeader
 	Format       string // one of the Formats
 	Secrets      []Secret

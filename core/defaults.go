@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice/core/fold"
+	"sluice/core/objectkey"
 )
 
 // Sizes in bytes: a KiB is 1,024.
@@ -20,23 +21,41 @@ const (
 	FormatNDJSON    = "ndjson"     // a line of JSON for each item
 	FormatJSONArray = "json_array" // one JSON array
 	FormatEnvelope  = "envelope"   // one JSON object about the batch, with its items
+
+	FormatCloudEvents = "cloudevents" // a batch of CloudEvents
 )
 
 // Formats lists the formats, the default first.
-func Formats() []string { return []string{FormatNDJSON, FormatJSONArray, FormatEnvelope} }
+func Formats() []string {
+	return []string{FormatNDJSON, FormatJSONArray, FormatEnvelope, FormatCloudEvents}
+}
+
+// How the objects of an s3 destination are compressed.
+const (
+	CompressNone = "none"
+	CompressGzip = "gzip"
+	CompressZstd = "zstd"
+)
+
+// Compressions lists how objects may be compressed, the default first.
+func Compressions() []string { return []string{CompressNone, CompressGzip, CompressZstd} }
 
 // The kinds of sources and destinations.
 const (
 	TypeHTTP   = "http"
 	TypeFile   = "file"
 	TypeStdout = "stdout"
+	TypeSQS    = "sqs"
+	TypeS3     = "s3"
 )
 
 // SourceTypes lists the kinds of sources, the default first.
 func SourceTypes() []string { return []string{TypeHTTP} }
 
 // DestinationTypes lists the kinds of destinations, the default first.
-func DestinationTypes() []string { return []string{TypeHTTP, TypeFile, TypeStdout} }
+func DestinationTypes() []string {
+	return []string{TypeHTTP, TypeSQS, TypeS3, TypeFile, TypeStdout}
+}
 
 // MaxSecrets is how many secrets a destination signs with: one, or two while
 // it is rotated.
@@ -165,7 +184,7 @@ func NewSource(name string) Source {
 // NewDestination is a destination with every default.
 func NewDestination(name string) Destination {
 	return Destination{
-		Name: name, Type: TypeHTTP, Format: FormatNDJSON,
+		Name: name, Type: TypeHTTP, Format: FormatNDJSON, Key: objectkey.Default, Compression: CompressNone,
 		Timeout:     time.Duration(TimeoutRange.Default),
 		Concurrency: int(SendsRange.Default),
 		Retry: RetryPolicy{

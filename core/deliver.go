@@ -98,6 +98,7 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		if !goOn {
 			return s, err
 		}
+		e.keepTurn(store)
 		may := ctx
 		if e.pull != nil {
 			may = e.pull.may
@@ -280,11 +281,11 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 func (r *step) sent(resp *Response, o Outcome, n int) {
 	r.rows += n
 	r.outcome, r.failure = o, nil
-	switch o {
-	case Delivered:
+	if o == Delivered {
 		r.delivered += n
 		return
-	case Partial:
+	}
+	if o == Partial {
 		r.delivered += n - resp.Failed.Len()
 	}
 	r.failure = errors.New(cause(resp))

@@ -374,3 +374,63 @@ func TestUnknownFailuresAreRetried(t *testing.T) {
 		require.Len(t, r.sends(), 2)
 	})
 }
+
+// TestRefusedItems: what a destination will never take becomes dead letters at
+// once, and holds nothing else up.
+func TestRefusedItems(t *testing.T) {
+	t.Parallel()
+	bits := func(positions ...int) (b core.Bits) {
+		for _, p := range positions {
+			b = b.With(p)
+		}
+		return b
+	}
+	for _, tc := range []struct {
+		name            string
+		failed, refused core.Bits
+		attempts        int
+		ordered         bool
+		again           []int // what is sent a second time
+		letters         []string
+	}{
+		{"one, the rest taken", bits(1), bits(1), 20, false, nil, []string{"1 permanent"}},
+		{"one, and one to be sent again", bits(1, 3), bits(1), 20, false, []int{3}, []string{"1 permanent"}},
+		{"one, and all others to be sent again", bits(0, 1, 2, 3, 4), bits(2), 20, false, []int{0, 1, 3, 4}, []string{"2 permanent"}},
+		{"all", bits(0, 1, 2, 3, 4), bits(0, 1, 2, 3, 4), 20, false, nil,
+			[]string{"0 permanent", "1 permanent", "2 permanent", "3 permanent", "4 permanent"}},
+		{"one that did not fail", bits(1), bits(2), 20, false, []int{1}, nil},
+		{"one at the last attempt", bits(1, 3), bits(3), 1, false, nil, []string{"3 permanent", "1 exhausted"}},
+		{"the first of an ordered group", bits(0, 1, 2, 3, 4), bits(0), 20, true, []int{1, 2, 3, 4}, []string{"0 permanent"}},
+		{"one in an ordered group behind one that is sent again", bits(1, 3), bits(3), 20, true, []int{1, 2, 3, 4}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			m := newManual(t, config(batch(5, 5*s, 15*s), attempts(tc.attempts, s, s), func(c *core.Config) { c.Buffers[0].Ordered = tc.ordered }))
+			m.answer = func(_ context.Context, b *core.Batch) core.Response {
+				if b.Attempt == 1 {
+					return core.Response{Status: 200, Failed: tc.failed, Refused: tc.refused}
+				}
+				return core.Response{Status: 200}
+			}
+			m.put("k", "k", "k", "k", "k")
+			m.elapse(time.Hour)
+			first := m.sent[0].Items[0].Seq
+			var again []int
+			for _, b := range m.sent[1:] {
+				for i := range b.Items {
+					again = append(again, int(b.Items[i].Seq-first))
+				}
+			}
+			require.Equal(t, tc.again, again)
+			found, _, err := m.memory.DeadLetters().List(context.Background(), core.DeadLetterFilter{}, "", 10)
+			require.NoError(t, err)
+			var letters []string
+			for i := range found {
+				letters = append(letters, fmt.Sprintf("%d %s", found[i].Item.Seq-first, found[i].Reason))
+			}
+			require.Equal(t, tc.letters, letters)
+			require.Equal(t, len(letters), m.buried)
+			require.Empty(t, m.group("k"))
+		})
+	}
+}

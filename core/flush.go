@@ -165,13 +165,11 @@ func (f *Flusher) unmatched(only []string) []string {
 func (f *Flusher) unknown(names []string) error {
 	known := "there is none"
 	if all := f.catalog.config.Buffers; len(all) > 0 {
-		known = "there are"
+		there := make([]string, len(all))
 		for i := range all {
-			known += " " + all[i].Name
-			if i < len(all)-1 {
-				known += ","
-			}
+			there[i] = all[i].Name
 		}
+		known = "there are " + strings.Join(there, ", ")
 	}
 	quotes := make([]string, len(names))
 	for i, n := range names {

@@ -29,7 +29,7 @@ func TestFlushReportsWhatWasWrittenBesideAnError(t *testing.T) {
 	p.keys("a", "a", "a", "b", "c")
 	d.answer = refusing(500, "b")
 	r := p.flush(core.FlushOptions{})
-	require.EqualError(t, r.Err, `group "b": status 500: status 500`)
+	require.EqualError(t, r.Err, `group "b": status 500`)
 	require.Equal(t, core.Unavailable, core.CodeOf(r.Err))
 	require.Equal(t, 5, r.Rows)
 	require.Equal(t, &core.Shipped{Rows: 4}, r.Written)
@@ -45,17 +45,14 @@ func TestFlushCountsWindowsThatWereWritten(t *testing.T) {
 	for _, ts := range []string{"22:01:00", "22:01:01", "22:01:59.999", "22:02:00", "22:03:00"} {
 		p.put(fmt.Sprintf(`{"ts":"2023-11-14T%sZ"}`, ts))
 	}
-	n := 0
-	d.answer = func(b *core.Batch) core.Response { // the last batch of the first window, and all of the second
-		if n++; len(b.Items) == 2 || b.Window.Start.Time().Minute() == 3 {
-			return core.Response{Status: 200}
+	d.answer = func(b *core.Batch) core.Response { // the last batch of the first window fails, and all of the second
+		if minute := b.Window.Start.Time().Minute(); minute == 2 || minute == 1 && len(b.Items) == 1 {
+			return core.Response{Status: 500}
 		}
-		return core.Response{Status: 500}
+		return core.Response{Status: 200}
 	}
-	c := docked(windowed)
-	c.Destinations[0].Concurrency = 1
-	r := d.process(c).flush(core.FlushOptions{})
-	require.EqualError(t, r.Err, "2 batches failed; the first, of "+core.DetailOf(r.Err)[len("2 batches failed; the first, of "):]+": "+r.Err.(*core.Error).Err.Error())
+	r := p.flush(core.FlushOptions{})
+	require.Regexp(t, `^2 batches failed; the first, of group "2023-11-14T22:0[12]:00.000Z/.*": status 500$`, core.DetailOf(r.Err))
 	require.Equal(t, 3, r.Buckets)
 	require.Equal(t, 5, r.Rows)
 	require.Equal(t, &core.Shipped{Buckets: 1, Rows: 3}, r.Written)
@@ -293,146 +290,6 @@ func TestFlushBuriesWhatIsRefusedForGood(t *testing.T) {
 	require.Contains(t, d.observed, "put dead letters: the disk does not answer")
 }
 
-func TestFlushClaimLimit(t *testing.T) {
-	t.Parallel()
-	limit := func(limit, items int) *core.Config {
-		return docked(func(b *core.Buffer) { b.ClaimLimit, b.Batch.MaxItems = limit, items })
-	}
-	for _, tc := range []struct {
-		name       string
-		config     *core.Config
-		put        int
-		final      bool
-		adding     bool // an item with each that is sent
-		rows, last int  // shipped, in the last batch
-	}{
-		{"the first that is not full is the last", limit(3, 10), 10, false, false, 10, 1},
-		{"just full, and another that finds nothing", limit(3, 10), 9, false, false, 9, 3},
-		{"0: as many as a batch", limit(0, 10), 25, false, false, 25, 5},
-		{"what comes after one that was not full waits", limit(3, 10), 4, false, true, 4 + 0, 2},
-		{"a final flush goes on until one comes back empty", limit(1, 10), 5, true, false, 5, 1},
-		{"a hundred claims", limit(1, 10), 150, false, false, 100, 1},
-		{"a hundred claims of a final flush", limit(1, 10), 150, true, false, 100, 1},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			d := newDock(t)
-			p := d.process(tc.config)
-			p.keys(slices.Repeat([]string{"k"}, tc.put)...)
-			n := 0
-			if tc.adding {
-				d.answer = func(*core.Batch) core.Response {
-					if n++; n == 2 {
-						p.keys("k")
-					}
-					return core.Response{Status: 200}
-				}
-			}
-			r := p.flush(core.FlushOptions{Final: tc.final})
-			require.NoError(t, r.Err)
-			sent := d.taken()
-			if tc.adding { // 3, then 1: what has come since is for the next flush
-				require.Equal(t, []int{3, 1}, []int{len(sent[0].Items), len(sent[1].Items)})
-				require.Len(t, sent, 2)
-				require.Equal(t, []string{"k"}, d.busyGroups())
-				return
-			}
-			require.Equal(t, tc.rows, r.Rows)
-			require.Len(t, sent[len(sent)-1].Items, tc.last)
-		})
-	}
-}
-
-// A final flush does not chase what others go on to add.
-func TestFinalFlushEnds(t *testing.T) {
-	t.Parallel()
-	d := newDock(t)
-	p := d.process(docked())
-	p.keys("k")
-	d.answer = func(*core.Batch) core.Response {
-		p.keys("k")
-		return core.Response{Status: 200}
-	}
-	r := p.flush(core.FlushOptions{Final: true})
-	require.NoError(t, r.Err)
-	require.Equal(t, 100, r.Rows)
-	require.Equal(t, []string{"k"}, d.busyGroups())
-}
-
-// A flush that has no time left for a send gives its turn back, and says so.
-func TestFlushOutOfTime(t *testing.T) {
-	t.Parallel()
-	deadline := func(at core.Millis) (context.Context, context.CancelFunc) {
-		return context.WithDeadline(context.Background(), at.Time())
-	}
-	d := newDock(t)
-	d.now.Store(time.Now().Add(time.Hour).UnixMilli()) // so that the deadline does not come by itself
-	c := docked()
-	c.Destinations[0].Concurrency = 1
-	p := d.process(c)
-	p.keys("a", "b", "c")
-	ctx, cancel := deadline(d.clock().Add(100 * s))
-	defer cancel()
-	d.answer = func(*core.Batch) core.Response {
-		d.pass(40 * s)
-		return core.Response{Status: 200}
-	}
-	r := p.flushWithin(ctx, core.FlushOptions{})
-	require.EqualError(t, r.Err, "the time was over before all was shipped; flush again")
-	require.Equal(t, 2, r.Rows, "30 s are needed for a send")
-	require.Equal(t, &core.Shipped{Rows: 2}, r.Written)
-	require.Equal(t, core.Turn{}, d.turn())
-	d.answer = nil
-	r = p.flush(core.FlushOptions{})
-	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1}, r)
-}
-
-// A send that is cut off is no turn either, be it the last.
-func TestFlushCutOff(t *testing.T) {
-	t.Parallel()
-	d := newDock(t)
-	c := docked()
-	c.Destinations[0].Concurrency = 1
-	p := d.process(c)
-	p.keys("a", "b")
-	ctx, cancel := context.WithCancel(context.Background())
-	n := 0
-	d.answer = func(*core.Batch) core.Response {
-		if n++; n == 1 {
-			return core.Response{Status: 200}
-		}
-		cancel()
-		return core.Response{Err: core.Errorf(core.Canceled, "stopped")}
-	}
-	r := p.flushWithin(ctx, core.FlushOptions{})
-	require.Error(t, r.Err)
-	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
-	require.Equal(t, core.Turn{}, d.turn())
-	d.answer = nil
-	r = p.flush(core.FlushOptions{})
-	require.NoError(t, r.Err)
-	require.Equal(t, 1, r.Rows)
-}
-
-// While, when it ends, lets the sends under way end.
-func TestFlushWhile(t *testing.T) {
-	t.Parallel()
-	d := newDock(t)
-	c := docked()
-	c.Destinations[0].Concurrency = 1
-	p := d.process(c)
-	p.keys("a", "b")
-	while, end := context.WithCancel(context.Background())
-	d.answer = func(*core.Batch) core.Response {
-		end()
-		return core.Response{Status: 200}
-	}
-	r := p.flush(core.FlushOptions{While: while})
-	require.EqualError(t, r.Err, "the time was over before all was shipped; flush again")
-	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
-	require.Equal(t, core.Turn{}, d.turn())
-}
-
 // A later flush that was forced ends before an earlier one: it is still the latest.
 func TestCadenceCountsTheLatestBegin(t *testing.T) {
 	t.Parallel()
@@ -452,4 +309,95 @@ func TestCadenceCountsTheLatestBegin(t *testing.T) {
 	require.Equal(t, 54*s, p.wait())
 	d.pass(54 * s)
 	require.Zero(t, p.wait())
+}
+
+// A flush keeps its turn while it sends the many batches of one window.
+func TestFlushKeepsItsTurn(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	folds := func(b *core.Buffer) {
+		windowed(b)
+		b.FlushEvery = s
+		b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}}
+	}
+	p, q := d.process(docked(folds)), d.process(docked(folds))
+	for i := range 20 {
+		p.put(fmt.Sprintf(`{"ts":"2023-11-14T22:01:00Z","k":"%d"}`, i))
+	}
+	skipped := 0
+	d.answer = func(*core.Batch) core.Response {
+		d.pass(15 * s)
+		if q.flush(core.FlushOptions{}).Skipped {
+			skipped++
+		}
+		return core.Response{Status: 200}
+	}
+	require.Equal(t, core.BufferFlush{Buffer: "b", Buckets: 1, Rows: 20}, p.flush(core.FlushOptions{}))
+	require.Len(t, d.taken(), 10)
+	require.Equal(t, 10, skipped)
+}
+
+// The error of a claim is not that of a batch.
+func TestFlushTellsFailuresApart(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b", "c")
+	d.look = func(r core.Ref) error {
+		if r.Key == "a" {
+			return broken()
+		}
+		return nil
+	}
+	d.answer = refusing(500, "b", "c")
+	r := p.flush(core.FlushOptions{})
+	require.EqualError(t, r.Err, "the disk does not answer")
+	require.Equal(t, 2, r.Rows)
+}
+
+// What was taken of a batch was written; what was not is a failure.
+func TestFlushOfWhatIsTakenInPart(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked(func(b *core.Buffer) { b.Batch.MaxItems = 10 }))
+	p.keys("a", "a", "a")
+	d.answer = func(*core.Batch) core.Response {
+		return core.Response{Status: 200, Failed: core.Bits(nil).With(1)}
+	}
+	r := p.flush(core.FlushOptions{})
+	require.Equal(t, `group "a": status 200, but not for 1 of its items`, core.DetailOf(r.Err))
+	require.Equal(t, 3, r.Rows)
+	require.Equal(t, &core.Shipped{Rows: 2}, r.Written)
+	require.Equal(t, 54*s, p.wait())
+	d.answer = nil
+	r = p.flush(core.FlushOptions{Force: true})
+	require.Equal(t, core.BufferFlush{Buffer: "b", Rows: 1, Recovered: &core.Released{Claims: 1, Rows: 1}}, r)
+}
+
+// What could not be settled is told beside a later failure.
+func TestFlushAckErrBesideAnError(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked()
+	c.Destinations[0].Concurrency = 1
+	p := d.process(c)
+	p.keys("a", "b")
+	d.answer = func(b *core.Batch) core.Response {
+		d.write = nil
+		if b.Group == "b" {
+			return core.Response{Status: 500}
+		}
+		d.write = func(core.Ref) error {
+			d.write = nil
+			return broken()
+		}
+		return core.Response{Status: 200}
+	}
+	r := p.flush(core.FlushOptions{})
+	require.ErrorContains(t, r.Err, `group "b"`)
+	require.ErrorContains(t, r.AckErr, "the disk does not answer")
+	require.NoError(t, r.ReleaseErr)
+	require.Equal(t, &core.Shipped{Rows: 1}, r.Written)
 }

@@ -1,11 +1,13 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"sluice/core"
-	"sluice/core/flushtest"
 	"sluice/infra/memory"
 )
 
@@ -32,6 +33,7 @@ type dock struct {
 	write     func(core.Ref) error            // before one is changed
 	bury      func([]core.DeadLetter) error   // before dead letters are put
 	answer    func(*core.Batch) core.Response // nil: 200
+	page      func(core.Span) core.Page       // instead of what is stored
 	slot      func() error                    // before a send may be under way
 
 	mu       sync.Mutex
@@ -46,7 +48,7 @@ type dock struct {
 func newDock(t rapid.TB) *dock {
 	t.Helper()
 	d := &dock{t: t, memory: memory.New()}
-	d.turns = &hookedTurns{Coordinator: flushtest.NewCoordinator()}
+	d.turns = &hookedTurns{Coordinator: memory.NewCoordinator()}
 	d.now.Store(int64(noon))
 	return d
 }
@@ -145,12 +147,30 @@ func (p *ship) wait() time.Duration {
 
 // deliverAll delivers what is due, as a queue does.
 func (p *ship) deliverAll() error {
-	for h, err := range p.d.memory.Due(context.Background(), p.d.clock()) {
+	for h, err := range (dockStore{p.d.memory, p.d}).Due(context.Background(), p.d.clock()) {
 		if err != nil {
 			return err
 		}
 		for more := true; more; {
 			if more, err = p.deliverer.Deliver(context.Background(), core.Delivery{Ref: h.Ref, Destination: "out"}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deliverHanded delivers what was handed over.
+func (p *ship) deliverHanded() error {
+	handed := p.d.handed
+	p.d.handed = nil
+	slices.SortFunc(handed, func(a, b core.Delivery) int {
+		return cmp.Or(strings.Compare(a.Ref.Key, b.Ref.Key), cmp.Compare(a.Ref.Shard, b.Ref.Shard))
+	})
+	for _, del := range handed {
+		for more := true; more; {
+			var err error
+			if more, err = p.deliverer.Deliver(context.Background(), del); err != nil {
 				return err
 			}
 		}
@@ -225,7 +245,23 @@ func (s dockStore) Due(ctx context.Context, before core.Millis) iter.Seq2[core.H
 	if err := errorOf(nil, s.d.due); err != nil {
 		return func(yield func(core.Hint, error) bool) { yield(core.Hint{}, err) }
 	}
-	return s.Store.Due(ctx, before)
+	var due []core.Hint
+	for h, err := range s.Store.Due(ctx, before) {
+		if err != nil {
+			return func(yield func(core.Hint, error) bool) { yield(core.Hint{}, err) }
+		}
+		due = append(due, h)
+	}
+	slices.SortFunc(due, func(a, b core.Hint) int { // so that a test is the same each time
+		return cmp.Or(strings.Compare(a.Ref.Key, b.Ref.Key), cmp.Compare(a.Ref.Shard, b.Ref.Shard), cmp.Compare(a.At, b.At))
+	})
+	return func(yield func(core.Hint, error) bool) {
+		for i := range due {
+			if !yield(due[i], nil) {
+				return
+			}
+		}
+	}
 }
 
 func (s dockStore) Group(ctx context.Context, ref core.Ref) (core.Group, error) {
@@ -240,6 +276,9 @@ func (s dockStore) Group(ctx context.Context, ref core.Ref) (core.Group, error) 
 func (s dockStore) Items(ctx context.Context, ref core.Ref, g *core.Group, span core.Span) (core.Page, error) {
 	if err := errorOf(nil, s.d.read); err != nil {
 		return core.Page{}, err
+	}
+	if s.d.page != nil {
+		return s.d.page(span), nil
 	}
 	return s.Store.Items(ctx, ref, g, span)
 }

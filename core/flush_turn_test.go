@@ -13,7 +13,7 @@ import (
 func TestTurnTake(t *testing.T) {
 	t.Parallel()
 	const floor, lease = 54 * time.Second, time.Minute
-	at := func(d time.Duration) core.Millis { return noon.Add(d) }
+	at := noon.Add
 	for _, tc := range []struct {
 		name string
 		turn core.Turn

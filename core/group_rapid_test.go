@@ -177,7 +177,7 @@ func (l *ledger) Release(t *rapid.T) {
 // Postpone gives a claim back unsent.
 func (l *ledger) Postpone(t *rapid.T) {
 	c := l.pick(t)
-	if l.settle(t, "postpone", c, func(g *core.Group, lease uint64) error { return g.Postpone(c.ID, lease, l.now+100, l.p, l.now) }) {
+	if l.settle(t, "postpone", c, func(g *core.Group, lease uint64) error { return g.Postpone(c.ID, lease, l.now+100, false, l.p, l.now) }) {
 		was := l.live[c.ID]
 		was.lease, was.holding, was.attempt = l.g.Find(c.ID).Lease, false, was.attempt-1
 		require.Greater(t, was.lease, c.Lease)

@@ -84,12 +84,19 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	if err != nil {
 		return Receipt{}, err
 	}
+	source := route.Source
+	if source.AckDelivered {
+		if err := in.expect(ctx, source.Name, ids); err != nil {
+			return Receipt{}, err
+		}
+		defer in.forget(ctx, source.Name, ids)
+	}
 	if err := in.store(ctx, now, p); err != nil {
 		return Receipt{}, err
 	}
 	r := p.receipt(ids)
-	if route.Source.AckDelivered && r.Accepted > 0 {
-		r.Status = in.await(ctx, route.Source, p)
+	if source.AckDelivered && r.Accepted > 0 {
+		r.Status = in.await(ctx, source, p, ids)
 	}
 	return r, nil
 }

@@ -11,6 +11,7 @@ type Response struct {
 	Status     int           // the protocol's status; 0: none came
 	Err        error         // why none came, or why it could not be read; its Code counts
 	Failed     Bits          // positions in Batch.Items that were not taken, though the rest was
+	Refused    Bits          // those of Failed that the destination will never take
 	RetryAfter time.Duration // when the destination asked to be tried again; 0: it did not
 	Answer     string        // the answer's body, cut, for dead letters
 }

@@ -120,6 +120,6 @@ func Evaluate(g *Group, p *Policy, now Millis) Verdict {
 // nextRest is the first time after now that lies a whole number of rests
 // after from.
 func nextRest(from Millis, rest time.Duration, now Millis) Millis {
-	n := now.Sub(from)/rest + 1
-	return from.Add(n * rest)
+	each := Millis(rest.Milliseconds())
+	return from + (now-from)/each*each + each
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Timer hands a [Hint] to the checker at its time, or later; it may lose or
 // double one, as the sweep finds what it lost.
@@ -30,12 +27,11 @@ type Delivery struct {
 // Every adapter passes [sluice/core/coordinatortest].
 type Coordinator interface {
 	// Change makes of a record, which is nil when there is none, what fn makes
-	// of it, and keeps it at least so long, or for ever if that is 0; nil
-	// removes it. It may run fn several times, each time on the
+	// of it; nil removes it. It may run fn several times, each time on the
 	// newest record; when fn returns an error, nothing changes and that error is
 	// returned as it is. A name has at most 200 bytes, a record at most 4 KiB.
 	// Unavailable: the coordinator cannot answer now.
-	Change(ctx context.Context, name string, keep time.Duration, fn func(old []byte) ([]byte, error)) error
+	Change(ctx context.Context, name string, fn func(old []byte) ([]byte, error)) error
 }
 
 // Sender sends one batch to one destination and says what came of it. It

@@ -9,6 +9,14 @@ type pull struct {
 	early bool            // also claims that wait for their retry
 	fresh bool            // no claim that there is already
 	limit int             // the most items of a claim; 0: as many as a batch
+	turn  *turn
+}
+
+// keepTurn keeps the turn of a flush that is about one claim for long.
+func (e *errand) keepTurn(ctx context.Context) {
+	if e.pull != nil {
+		e.pull.turn.renew(ctx)
+	}
 }
 
 // evaluate says whether pending items are to leave: those that are due, or for

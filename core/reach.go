@@ -40,7 +40,7 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	begin := d.ports.Clock.Now()
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
 	if at != nil {
-		r.Failed = moved(r.Failed, at)
+		r.Failed, r.Refused = moved(r.Failed, at), moved(r.Refused, at)
 	}
 	s.allowed = false
 	gate{&d.ports}.outcome(context.WithoutCancel(ctx), to.Destination, outcome)
@@ -82,7 +82,7 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 	if err := d.ports.DeadLetters.Put(context.WithoutCancel(ctx), letters); err != nil {
 		return nil, nil, Wrap(CodeOf(err), err, "cannot put dead letters")
 	}
-	d.mourn(ctx, s, broken)
+	d.mourn(ctx, broken)
 	if s.claim.Attempt == 1 { // on the others they are put again, which changes nothing
 		d.ports.Observer.deadLetters(s.ref.Buffer, DeadPermanent, len(broken))
 	}

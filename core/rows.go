@@ -44,6 +44,7 @@ func (d *Deliverer) whole(ctx context.Context, e *errand, g *Group) (*shipment, 
 		if page.End < span.From {
 			return nil, Errorf(Unavailable, "the items of %s from %d on can't be read yet", e.ref, span.From)
 		}
+		e.keepTurn(ctx)
 		for i := range page.Items {
 			d.fold(table, e.sub, &page.Items[i])
 		}
@@ -66,6 +67,7 @@ func (d *Deliverer) unfold(ctx context.Context, s *shipment) error {
 	err := d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To, MaxItems: foldItems, MaxBytes: foldBytes}, func(it *Item) {
 		d.fold(table, s.sub, it)
 		if now := d.ports.Clock.Now(); failed == nil && s.claim.Due.Sub(now) < s.policy.Lease/2 {
+			s.keepTurn(ctx)
 			failed = d.renew(ctx, s)
 		}
 	})
@@ -101,13 +103,13 @@ func (s *shipment) part() {
 	s.items = s.rows[:n]
 }
 
-// batchID is the id of the batch that is next. Rows are named by their numbers
-// in the window.
+// batchID is the id of the batch that is next. Rows are named by the settings
+// that made them, as others make others, and their numbers in the window.
 func (s *shipment) batchID() string {
 	if s.claim.Fold == "" {
 		return s.claim.ID
 	}
-	return fmt.Sprintf("%s.%d-%d", s.claim.ID, s.claim.Sent+1, s.claim.Sent+len(s.items))
+	return fmt.Sprintf("%s.%s.%d-%d", s.claim.ID, s.claim.Fold, s.claim.Sent+1, s.claim.Sent+len(s.items))
 }
 
 // table folds a window's items into rows. Without a fold, which was taken out

@@ -29,8 +29,8 @@ func IsReference(value string) bool {
 	return found && (scheme == "env" || scheme == "ssm" || scheme == "secretsmanager")
 }
 
-// Secrets goes through every reference to a secret and its path, in the order
-// of the configuration.
+// Secrets goes through every reference to a secret, or to a name that differs
+// from one environment to the next, and its path, in the order of the configuration.
 func (c *Config) Secrets() iter.Seq2[string, Secret] {
 	return func(yield func(string, Secret) bool) {
 		list := func(path string, refs []Secret) bool {
@@ -51,17 +51,29 @@ func (c *Config) Secrets() iter.Seq2[string, Secret] {
 			}
 		}
 		for i := range c.Destinations {
-			path, d := FieldPath("destinations", c.Destinations[i].Name), &c.Destinations[i]
-			for _, h := range d.Headers {
-				if h.Secret != "" && !yield(FieldPath(path+".headers", h.Name), h.Secret) {
-					return
-				}
-			}
-			if !list(path+".secrets", d.Secrets) {
+			d := &c.Destinations[i]
+			path := FieldPath("destinations", d.Name)
+			if !d.references(path, yield) || !list(path+".secrets", d.Secrets) {
 				return
 			}
 		}
 	}
+}
+
+// references goes through what of a destination is given by reference, but for
+// what it signs with.
+func (d *Destination) references(path string, yield func(string, Secret) bool) bool {
+	for _, named := range [...]struct{ field, value string }{{"queue", d.Queue}, {"bucket", d.Bucket}} {
+		if IsReference(named.value) && !yield(path+"."+named.field, Secret(named.value)) {
+			return false
+		}
+	}
+	for _, h := range d.Headers {
+		if h.Secret != "" && !yield(FieldPath(path+".headers", h.Name), h.Secret) {
+			return false
+		}
+	}
+	return true
 }
 
 // secrets checks that every secret comes by reference.

@@ -14,11 +14,24 @@ func (p *Ports) send(ctx context.Context, c *Catalog, d *Destination, b *Batch) 
 	case outcome == Interrupted && ctx.Err() == nil:
 		outcome = Retry // it was not this process that ended the send
 	case outcome == Partial:
-		if n := len(failedItems(b.Items, r.Failed)); n < r.Failed.Len() || n == len(b.Items) {
-			outcome = Retry // which were taken is not clear, or none was: the batch stays as it is
-		}
+		outcome = partial(b, &r)
 	}
 	return r, outcome
+}
+
+// partial is the outcome of a batch of which items were not taken.
+func partial(b *Batch, r *Response) Outcome {
+	n := len(failedItems(b.Items, r.Failed))
+	refused := r.Refused.And(r.Failed).Len()
+	switch {
+	case n < r.Failed.Len():
+		return Retry // which were taken is not clear: the batch stays as it is
+	case n < len(b.Items), 0 < refused && refused < n:
+		return Partial
+	case refused == n:
+		return Permanent
+	}
+	return Retry // none was taken: neither does anything change
 }
 
 // call makes the call. A sender that panics has failed, and nothing else has.

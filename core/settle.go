@@ -10,22 +10,22 @@ import (
 // the claim goes on with its next rows.
 func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Outcome) (goOn bool, err error) {
 	exhausted := s.claim.Attempt >= s.hop().Retry.MaxAttempts
-	last := s.claim.Hop >= len(s.sub.hops)-1
-	switch {
+	switch last := s.claim.Hop >= len(s.sub.hops)-1; {
 	case o == Delivered:
+		if s.sub.Buffer.Shadow {
+			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.items))
+		}
 		return d.finish(ctx, s)
 	case o == Interrupted:
 		return false, d.postpone(ctx, s, 0, false)
-	case o == Partial && s.claim.Fold == "" && (!exhausted || !last):
-		return false, d.shrink(ctx, s, r, exhausted)
-	case o == Partial && exhausted && last:
-		return d.bury(ctx, s, failedItems(s.items, r.Failed), r, DeadExhausted)
+	case o == Partial && (exhausted && last || s.claim.Fold == ""):
+		return d.part(ctx, s, r, exhausted, last)
 	case (o == Permanent || exhausted) && !last:
 		return d.fall(ctx, s)
 	case o == Permanent:
-		return d.bury(ctx, s, s.items, r, DeadPermanent)
+		return d.bury(ctx, s, r, d.finish, grave{s.items, DeadPermanent})
 	case exhausted:
-		return d.bury(ctx, s, s.items, r, DeadExhausted)
+		return d.bury(ctx, s, r, d.finish, grave{s.items, DeadExhausted})
 	}
 	return false, d.release(ctx, s, r, r.RetryAfter)
 }
@@ -40,6 +40,39 @@ func (d *Deliverer) fall(ctx context.Context, s *shipment) (goOn bool, err error
 	}
 	s.claim = *s.group.Find(s.claim.ID)
 	return true, nil
+}
+
+// part settles a batch of which some items were not taken: those refused for
+// good become dead letters, and at the last attempt so do the others, which
+// until then go on as a batch of their own. While there is a fallback, they all
+// go on, to it if need be.
+func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhausted, last bool) (goOn bool, err error) {
+	refused := r.Refused.And(r.Failed)
+	left := r.Failed.Without(refused)
+	if !last {
+		return false, d.shrink(ctx, s, r, r.Failed, exhausted || refused.Len() > 0)
+	}
+	if exhausted {
+		return d.bury(ctx, s, r, d.finish,
+			grave{failedItems(s.items, refused), DeadPermanent}, grave{failedItems(s.items, left), DeadExhausted})
+	}
+	if s.policy.Ordered { // what stands behind the first that is left is sent again with it
+		for i, behind := 0, false; i < len(s.items); i++ {
+			if behind = behind || left.Has(i); behind && refused.Has(i) {
+				refused, left = refused.Without(Bits(nil).With(i)), left.With(i)
+			}
+		}
+	}
+	then := d.finish
+	if left.Len() > 0 {
+		then = func(ctx context.Context, s *shipment) (bool, error) {
+			return false, d.shrink(ctx, s, r, left, false)
+		}
+	}
+	if refused.Len() == 0 {
+		return then(ctx, s)
+	}
+	return d.bury(ctx, s, r, then, grave{failedItems(s.items, refused), DeadPermanent})
 }
 
 // finish settles the batch: the claim with it, unless there are more rows.
@@ -80,11 +113,11 @@ func (d *Deliverer) release(ctx context.Context, s *shipment, r *Response, asked
 	})
 }
 
-// shrink leaves the items that failed as a batch of their own: for the next
+// shrink leaves the items that are left as a batch of their own: for the next
 // attempt, or at once for the next fallback.
-func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response, fall bool) error {
+func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response, left Bits, fall bool) error {
 	var failed Bits
-	for _, it := range failedItems(s.items, r.Failed) {
+	for _, it := range failedItems(s.items, left) {
 		failed = failed.With(int(it.Seq - s.claim.From))
 	}
 	wait := s.hop().Retry.Wait(s.claim.Attempt, r.RetryAfter, d.ports.Rand)
@@ -112,26 +145,44 @@ func failedItems(items []Item, failed Bits) []Item {
 	return f
 }
 
-// bury makes dead letters of items and settles their batch, all under the
+// grave is items that become dead letters, and why.
+type grave struct {
+	items  []Item
+	reason string
+}
+
+// bury makes dead letters of items and then settles their batch, all under the
 // claim's lease. When they can't be put, the claim is tried again later:
 // nothing is dropped.
-func (d *Deliverer) bury(ctx context.Context, s *shipment, items []Item, r *Response, reason string) (goOn bool, err error) {
+func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
+	settle func(context.Context, *shipment) (bool, error), graves ...grave,
+) (goOn bool, err error) {
 	if s.sub.Buffer.Shadow {
-		d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(items))
-		return d.finish(ctx, s)
+		for _, g := range graves {
+			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(g.items))
+		}
+		return settle(ctx, s)
 	}
 	if err := d.renew(ctx, s); err != nil {
 		return false, d.unsettled(ctx, s, err)
 	}
 	d.rest(ctx, s)
-	if err := d.ports.DeadLetters.Put(ctx, s.letters(items, r, reason, d.ports.Clock.Now())); err != nil {
+	var letters []DeadLetter
+	for _, g := range graves {
+		letters = append(letters, s.letters(g.items, r, g.reason, d.ports.Clock.Now())...)
+	}
+	if err := d.ports.DeadLetters.Put(ctx, letters); err != nil {
 		d.ports.Observer.failed("put dead letters", err)
 		return false, d.release(ctx, s, r, 0)
 	}
-	d.mourn(ctx, s, items)
-	goOn, err = d.finish(ctx, s)
-	if err == nil {
-		d.ports.Observer.deadLetters(s.ref.Buffer, reason, len(items))
+	for _, g := range graves {
+		d.mourn(ctx, g.items)
+	}
+	goOn, err = settle(ctx, s)
+	for _, g := range graves {
+		if err == nil && len(g.items) > 0 {
+			d.ports.Observer.deadLetters(s.ref.Buffer, g.reason, len(g.items))
+		}
 	}
 	return goOn, err
 }
@@ -196,6 +247,8 @@ func (d *Deliverer) unsettled(ctx context.Context, s *shipment, err error) error
 // cause is a failed attempt in a few words.
 func cause(r *Response) string {
 	switch {
+	case r.Err == nil && r.Failed.Len() > 0:
+		return fmt.Sprintf("status %d, but not for %d of its items", r.Status, r.Failed.Len())
 	case r.Err == nil:
 		return fmt.Sprintf("status %d", r.Status)
 	case DetailOf(r.Err) != "":

@@ -24,6 +24,7 @@ type shipping struct {
 	report  *BufferFlush
 	windows map[string]bool // handed over; whether every row of them was taken
 	failed  int             // claims whose send failed
+	sendErr bool            // the first of all failures was one of them
 	inRow   int             // of them, without a success in between
 	stopped bool            // too many failed
 	cut     bool            // the time was over
@@ -141,7 +142,7 @@ func (s *shipping) group(ref Ref) {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{may: s.may, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{may: s.may, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -198,19 +199,18 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	}
 	s.failed++
 	if r.Err == nil {
-		r.Err = Wrap(Unavailable, got.failure, "group %s: %s", shown(e.ref.Key), got.failure)
+		s.sendErr = true
+		r.Err = Errorf(Unavailable, "group %s: %v", shown(e.ref.Key), got.failure)
 	}
 	if got.settling != nil && r.ReleaseErr == nil {
 		r.ReleaseErr = got.settling
 	}
-	switch got.outcome {
-	case Retry:
+	if got.outcome == Retry {
 		if s.inRow++; s.inRow >= 2*s.sub.Destination.Concurrency {
 			s.stopped = true // the destination does not answer at all
 		}
-	case Interrupted:
-		s.cut = true
 	}
+	s.cut = s.cut || got.outcome == Interrupted
 }
 
 func (s *shipping) fail(err error) {
@@ -238,8 +238,8 @@ func (s *shipping) conclude() {
 			r.Written.Buckets++
 		}
 	}
-	if s.failed > 1 {
-		r.Err = Wrap(CodeOf(r.Err), r.Err, "%d batches failed; the first, of %s", s.failed, brief(r.Err))
+	if s.failed > 1 && s.sendErr {
+		r.Err = Errorf(CodeOf(r.Err), "%d batches failed; the first, of %s", s.failed, brief(r.Err))
 	}
 }
 

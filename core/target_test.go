@@ -34,6 +34,10 @@ func TestTargets(t *testing.T) {
 		{"flushes of seconds on one machine", TargetLocal, flushed(time.Second), nil, nil},
 		{"a file on one machine", TargetLocal, func(c *Config) { c.Destinations[0] = file }, nil, nil},
 		{"a file on AWS", TargetAWS, func(c *Config) { c.Destinations[0] = file }, []string{"destinations.log.type"}, nil},
+		{"queues and buckets on AWS", TargetAWS, func(c *Config) { c.Destinations = queueAndBucket("ssm:/q", "archive") }, nil, nil},
+		{"queues and buckets on one machine", TargetLocal, func(c *Config) { c.Destinations = queueAndBucket("env:Q", "env:B") }, nil, nil},
+		{"names in parameters on one machine", TargetLocal, func(c *Config) { c.Destinations = queueAndBucket("ssm:/q", "ssm:/b") },
+			[]string{"destinations.q.queue", "destinations.b.bucket"}, nil},
 		{"the largest event on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350 * KiB }, nil, nil},
 		{"a larger one on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350*KiB + 1 }, []string{"sources.orders.maxEventBytes"}, nil},
 		{"a larger one on one machine", TargetLocal, func(c *Config) { c.Sources[0].MaxEventBytes = 10 * MiB }, nil, nil},
@@ -75,4 +79,12 @@ func paths(faults []Fault) []string {
 		p = append(p, f.Path)
 	}
 	return p
+}
+
+// queueAndBucket are destinations whose names are given, or referred to.
+func queueAndBucket(queue, bucket string) []Destination {
+	q, b := NewDestination("q"), NewDestination("b")
+	q.Type, q.Queue = TypeSQS, queue
+	b.Type, b.Bucket = TypeS3, bucket
+	return []Destination{q, b}
 }

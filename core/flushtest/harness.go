@@ -15,9 +15,9 @@ type Harness struct {
 	// coordinator is nil when no other process can be on it.
 	Open func(t testing.TB, clock core.Clock) (core.Store, core.Coordinator)
 
-	// Reopen opens again what s holds, after a crash between two calls. The
-	// suite does not call s again.
-	Reopen func(t testing.TB, clock core.Clock, s core.Store) core.Store
+	// Reopen opens again what s and c hold, after a crash between two calls. The
+	// suite does not call them again.
+	Reopen func(t testing.TB, clock core.Clock, s core.Store, c core.Coordinator) (core.Store, core.Coordinator)
 
 	// Abandons says that a reopened store has ended every lease.
 	Abandons bool

@@ -15,7 +15,6 @@ type state struct {
 	arrange                   func(*probe)
 	plain, force, final, both string
 	finalHere                 string // final, when no turn is to be waited for; "": the same
-	keys                      []string
 }
 
 // fail answers that the destination does not work.
@@ -83,6 +82,11 @@ func states() []state {
 			},
 			plain: held, force: besideHeld, final: held, finalHere: besideHeld, both: besideHeld,
 		},
+		all(state{name: "another flush running here, without a cadence", buffer: "c", arrange: func(p *probe) {
+			p.put("c", "k1")
+			p.dies(p.here, "c", 1)
+			p.put("c", "k2")
+		}}, "k2×1#1 | rows 1 | here 0s | there 0s"),
 		{
 			name: "turn held by another", shared: true, buffer: "b", arrange: func(p *probe) {
 				p.put("b", "k1")
@@ -100,12 +104,15 @@ func states() []state {
 			},
 			plain: early, force: again, final: early, both: again,
 		},
-		all(state{name: "expired claim of a dead flusher", buffer: "b", arrange: func(p *probe) {
-			p.put("b", "k1")
-			p.dies(p.process(), "b", 1)
-			p.put("b", "k2")
-			p.pass(turnLease)
-		}}, recovered),
+		{
+			name: "expired claim of a dead flusher", buffer: "b", arrange: func(p *probe) {
+				p.put("b", "k1")
+				p.dies(p.process(), "b", 1)
+				p.put("b", "k2")
+				p.pass(turnLease)
+			},
+			plain: recovered, force: recovered + ", held", final: recovered, both: recovered + ", held",
+		},
 		{
 			name: "claim waiting for its retry", buffer: "b", arrange: func(p *probe) {
 				p.put("b", "k1")
@@ -143,6 +150,11 @@ func states() []state {
 			p.put("w", "r1")
 			p.pass(time.Minute)
 		}}, both),
+		all(state{name: "window ahead of a clock that was set back", buffer: "w", arrange: func(p *probe) {
+			p.pass(10 * time.Minute)
+			p.put("w", "r1")
+			p.pass(-10 * time.Minute)
+		}}, emptyTurn),
 		all(state{name: "folded window past its grace", buffer: "f", arrange: func(p *probe) {
 			p.pass(-time.Second)
 			p.put("f", "r1", "r2", "r3", "r1", "r1")

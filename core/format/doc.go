@@ -3,6 +3,7 @@
 //	ndjson       one item a line
 //	json_array   [item,item,...]
 //	envelope     {"id":...,"buffer":...,...,"items":[{"id":...,...,"body":item}]}
+//	cloudevents  [{"specversion":"1.0","id":...,...,"data":item},...]
 //
 // The envelope of a part of a time window has, behind its group,
 // "window":{"id":...,"start":...,"end":...}.
@@ -15,4 +16,12 @@
 // Any other body becomes a JSON string when it is UTF-8, and
 // {"base64":"..."} otherwise. The envelope, which has room for both, gives
 // JSON as "body" and everything else as "bodyBase64".
+//
+// The last format is a batch of CloudEvents 1.0 in their JSON format. An event
+// that came as a CloudEvent keeps its attributes, extensions too: one in the JSON
+// format goes out as it is, and of one in HTTP's binary mode each ce- header is an
+// attribute again. Any other event gets its id, the source "/sources/<its
+// source>", the type "sluice.event", and as time the moment of its arrival. A
+// payload is "data": JSON where the content type promises it, else a string; what
+// is neither, or not UTF-8, is "data_base64".
 package format

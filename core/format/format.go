@@ -15,12 +15,15 @@ const (
 	NDJSON Format = iota
 	JSONArray
 	Envelope
+	CloudEvents
 )
 
 var kinds = [...]struct{ name, contentType string }{
 	NDJSON:    {"ndjson", "application/x-ndjson"},
 	JSONArray: {"json_array", "application/json"},
 	Envelope:  {"envelope", "application/json"},
+
+	CloudEvents: {"cloudevents", "application/cloudevents-batch+json"},
 }
 
 // Names lists the formats as a configuration spells them, the default first.
@@ -54,12 +57,16 @@ func (f Format) ContentType() string { return kinds[f].contentType }
 
 // ItemID is what a receiver of the batch calls its i-th item when it reports
 // that it failed: the event's id where the format shows it, else the position
-// from "0".
+// from "0". A CloudEvent's id is the one that it came with.
 func (f Format) ItemID(b *core.Batch, i int) string {
-	if f == Envelope {
+	switch f {
+	case Envelope:
 		return b.Items[i].ID
+	case CloudEvents:
+		return cloudEventID(&b.Items[i])
+	default:
+		return strconv.Itoa(i)
 	}
-	return strconv.Itoa(i)
 }
 
 // Append appends the batch to dst in format f and returns the longer slice. It
@@ -70,6 +77,8 @@ func Append(dst []byte, f Format, b *core.Batch) []byte {
 		return appendArray(dst, b)
 	case Envelope:
 		return appendEnvelope(dst, b)
+	case CloudEvents:
+		return appendCloudEvents(dst, b)
 	default:
 		return appendLines(dst, b)
 	}

@@ -46,8 +46,8 @@ func TestGolden(t *testing.T) {
 	window := batchOf(`{"count":2}`)
 	window.Group, window.Reason = "2026-03-04T05:06:00.000Z/2026-03-04T05:07:00.000Z", core.ReasonWindow
 	window.Window = &core.Window{ID: "5e6f", Start: core.At(start.Time().Truncate(time.Minute)), End: core.At(start.Time().Truncate(time.Minute).Add(time.Minute))}
-	for name, b := range map[string]*core.Batch{"mixed": mixed, "odd_names": odd, "empty": batchOf(), "window": window} {
-		for _, f := range []format.Format{format.NDJSON, format.JSONArray, format.Envelope} {
+	for name, b := range map[string]*core.Batch{"mixed": mixed, "odd_names": odd, "empty": batchOf(), "window": window, "events": cloudEvents()} {
+		for _, f := range []format.Format{format.NDJSON, format.JSONArray, format.Envelope, format.CloudEvents} {
 			t.Run(name+"/"+f.String(), func(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join("testdata", name+"."+f.String())
@@ -147,7 +147,7 @@ func TestParse(t *testing.T) {
 	for _, name := range []string{"NDJSON", "json", "xml", " ndjson"} {
 		_, err := format.Parse(name)
 		require.Equal(t, core.Invalid, core.CodeOf(err), name)
-		require.ErrorContains(t, err, "ndjson, json_array, envelope")
+		require.ErrorContains(t, err, "ndjson, json_array, envelope, cloudevents")
 	}
 }
 
@@ -162,6 +162,7 @@ func TestContentTypeAndItemID(t *testing.T) {
 		{format.NDJSON, "application/x-ndjson", "2"},
 		{format.JSONArray, "application/json", "2"},
 		{format.Envelope, "application/json", "ev-3"},
+		{format.CloudEvents, "application/cloudevents-batch+json", "ev-3"},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.contentType, tt.f.ContentType())

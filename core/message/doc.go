@@ -16,5 +16,9 @@
 //
 // Reading is strict: another version, an unknown or missing field, or a
 // text over its bound is an error of code [core.Invalid]. A change of what is
-// written is a new version.
+// written is a new version, but for a field that is left out when it is zero:
+// readers that do not know it refuse the messages that have it, and no others.
+// So while functions of two versions run, or when an older one comes back, what
+// uses no new feature passes between them both ways; a hint or a delivery that
+// is refused is found by the sweep.
 package message

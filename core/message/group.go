@@ -22,6 +22,7 @@ type group struct {
 	Void      uint64      `json:"void,omitempty"`
 	VoidBytes int64       `json:"voidBytes,omitempty"`
 	Mark      uint64      `json:"mark,omitempty"`
+	Closed    core.Millis `json:"closed,omitempty"`
 }
 
 // claim is a [core.Claim] as it travels.
@@ -38,6 +39,8 @@ type claim struct {
 	FirstErrorAt core.Millis `json:"firstErrorAt,omitempty"`
 	Error        text        `json:"error,omitempty"`
 	Mark         uint64      `json:"mark,omitempty"`
+	Fold         text        `json:"fold,omitempty"`
+	Sent         int         `json:"sent,omitempty"`
 }
 
 func (g *group) fields() []field {
@@ -54,13 +57,14 @@ func groupOf(g *core.Group) *group {
 	out := &group{
 		Life: ptr(g.Life), Rev: &g.Rev, Head: g.Head, Tail: &g.Tail, HeadBytes: g.HeadBytes, TailBytes: g.TailBytes,
 		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Ceiling: g.Ceiling,
-		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark,
+		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed,
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		out.Claims = append(out.Claims, claim{
 			ID: ptr(c.ID), From: &c.From, To: &c.To, Done: c.Done, Residue: c.Residue, Reason: text(c.Reason),
 			Attempt: c.Attempt, Lease: &c.Lease, Due: c.Due, FirstErrorAt: c.FirstErrorAt, Error: text(c.Error), Mark: c.Mark,
+			Fold: text(c.Fold), Sent: c.Sent,
 		})
 	}
 	return out
@@ -73,13 +77,14 @@ func (g *group) core() *core.Group {
 	out := &core.Group{
 		Life: string(*g.Life), Rev: *g.Rev, Head: g.Head, Tail: *g.Tail, HeadBytes: g.HeadBytes, TailBytes: g.TailBytes,
 		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Ceiling: g.Ceiling,
-		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark,
+		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed,
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		out.Claims = append(out.Claims, core.Claim{
 			ID: string(*c.ID), From: *c.From, To: *c.To, Done: c.Done, Residue: c.Residue, Reason: core.Reason(c.Reason),
 			Attempt: c.Attempt, Lease: *c.Lease, Due: c.Due, FirstErrorAt: c.FirstErrorAt, Error: string(c.Error), Mark: c.Mark,
+			Fold: string(c.Fold), Sent: c.Sent,
 		})
 	}
 	return out

@@ -81,7 +81,7 @@ func TestRoundTrips(t *testing.T) {
 			for i := range want.Seen.Claims {
 				c := &want.Seen.Claims[i]
 				c.Error, c.Done = core.Cut(c.Error, core.MaxClaimError), c.Done[:min(len(c.Done), 1250)]
-				c.ID, c.Reason = core.Cut(c.ID, 100), c.Reason[:min(len(c.Reason), 20)]
+				c.ID, c.Fold, c.Reason = core.Cut(c.ID, 100), core.Cut(c.Fold, 100), c.Reason[:min(len(c.Reason), 20)]
 			}
 		}
 		same(t, want, encoded(t)(message.EncodeDelivery(want)), message.DecodeDelivery)
@@ -117,6 +117,20 @@ func same[T any](t require.TestingT, want T, body string, decode func([]byte) (T
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		require.Fail(t, "not what was written (-want +got):\n"+d, "%s", body)
 	}
+}
+
+// TestNewFields shows that a message has the fields of windows only when it is
+// of one: a reader from before them takes all others.
+func TestNewFields(t *testing.T) {
+	t.Parallel()
+	d := core.Delivery{Ref: core.Ref{Buffer: "b", Key: "k"}, Destination: "d",
+		Seen: &core.Group{Life: "l", Rev: 1, Tail: 3, Claims: []core.Claim{{ID: "l-1", From: 1, To: 2, Lease: 1}}}}
+	require.Equal(t, goodSeen, encoded(t)(message.EncodeDelivery(d)))
+	d.Seen.Closed, d.Seen.Claims[0].Fold, d.Seen.Claims[0].Sent = 9, "f", 50
+	want := strings.Replace(goodSeen, `"lease":1}]`, `"lease":1,"fold":"f","sent":50}],"closed":9`, 1)
+	body := encoded(t)(message.EncodeDelivery(d))
+	require.Equal(t, want, body)
+	same(t, d, body, message.DecodeDelivery)
 }
 
 func TestText(t *testing.T) {

@@ -20,6 +20,14 @@ type Harness struct {
 	// New starts a fresh destination and a sender for it, in a format and
 	// with a timeout for each send. t's cleanup ends both.
 	New func(t *testing.T, f format.Format, timeout time.Duration) Destination
+
+	// Pieces is what arrives of a batch where that is not one piece, as the
+	// format writes it; such a destination has no formats. It may deliver
+	// pieces, and those of several batches, in any order.
+	Pieces func(b *core.Batch) [][]byte
+
+	// Replaces: a batch sent again takes the place of the first.
+	Replaces bool
 }
 
 // Destination is a destination under test. The functions that are nil are what
@@ -28,7 +36,8 @@ type Destination struct {
 	Sender core.Sender
 
 	// Received is what has arrived so far, in order: one element for each
-	// batch, or, where nothing stands between batches, one for several.
+	// batch, or, where nothing stands between batches, one for several. With
+	// Pieces, one for each piece.
 	Received func() [][]byte
 
 	// Stall makes it take batches without ever answering. A value comes from
@@ -81,7 +90,11 @@ func Run(t *testing.T, h Harness) {
 	t.Cleanup(func() {
 		t.Logf("sendertest: %s: %d cases, without: %s", h.Name, ran.Load(), strings.Join(without, ", "))
 	})
-	for _, name := range format.Names() {
+	names := format.Names()
+	if h.Pieces != nil {
+		names = names[:1]
+	}
+	for _, name := range names {
 		f, err := format.Parse(name)
 		require.NoError(t, err)
 		for _, c := range tests {

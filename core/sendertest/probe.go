@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,6 +76,10 @@ func (p *probe) fail(ctx context.Context, d *Destination, b *core.Batch, want co
 // for byte and in this order.
 func (p *probe) arrived(d *Destination, batches ...*core.Batch) {
 	p.t.Helper()
+	if p.harness.Pieces != nil {
+		p.piecesArrived(d, batches)
+		return
+	}
 	var want []byte
 	for _, b := range batches {
 		want = format.Append(want, p.format, b)
@@ -86,6 +91,10 @@ func (p *probe) arrived(d *Destination, batches ...*core.Batch) {
 // once, whole, and nothing else.
 func (p *probe) arrivedInAnyOrder(d *Destination, batches []*core.Batch) {
 	p.t.Helper()
+	if p.harness.Pieces != nil {
+		p.piecesArrived(d, batches)
+		return
+	}
 	got := bytes.Join(d.Received(), nil)
 	for _, b := range batches {
 		want := format.Append(nil, p.format, b)
@@ -93,4 +102,18 @@ func (p *probe) arrivedInAnyOrder(d *Destination, batches []*core.Batch) {
 		got = bytes.Replace(got, want, []byte{0}, 1) // no format holds a zero byte
 	}
 	require.Equal(p.t, make([]byte, len(batches)), got)
+}
+
+// piecesArrived checks that the destination has the pieces of these batches and
+// nothing else, in whatever order.
+func (p *probe) piecesArrived(d *Destination, batches []*core.Batch) {
+	p.t.Helper()
+	var want [][]byte
+	for _, b := range batches {
+		want = append(want, p.harness.Pieces(b)...)
+	}
+	got := slices.Clone(d.Received())
+	slices.SortFunc(want, bytes.Compare)
+	slices.SortFunc(got, bytes.Compare)
+	require.Equal(p.t, want, got)
 }

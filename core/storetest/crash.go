@@ -9,8 +9,10 @@ import (
 )
 
 var crashTests = []test{
-	{"a crash between any two calls", crashAnywhere},
-	{"a crash after every call", crashEverywhere},
+	{"a crash between any two calls", func(t *testing.T, p *probe) { crashAnywhere(t, p, script()) }},
+	{"a crash after every call", func(t *testing.T, p *probe) { crashEverywhere(t, p, script()) }},
+	{"a crash between any two calls of a window", func(t *testing.T, p *probe) { crashAnywhere(t, p, windowScript()) }},
+	{"a crash after every call of a window", func(t *testing.T, p *probe) { crashEverywhere(t, p, windowScript()) }},
 }
 
 // step is one call of the crash script.
@@ -61,10 +63,30 @@ func script() []step {
 	}
 }
 
-// crashAnywhere runs the script with a crash after each prefix, and compares the
+// windowScript is a life of a window, beside a group of none.
+func windowScript() []step {
+	shut, plain := window(), calm()
+	w, b := core.Ref{Buffer: "plain", Key: "window"}, core.Ref{Buffer: "plain", Key: "b"}
+	at := func(s int) core.Millis { return start + core.Millis(s)*second }
+	return []step{
+		{"append", func(d *pair) { d.append(at(0), part(w, shut, at(0), 1, 3, 10)) }},
+		{"close", func(d *pair) { d.shut(w, shut, at(1)) }},
+		{"closed append", func(d *pair) { d.append(at(1), part(b, plain, at(1), 1, 1, 10), part(w, shut, at(1), 4, 1, 10)) }},
+		{"claim", func(d *pair) { d.claim(w, 5, shut, at(2)) }},
+		{"advance", func(d *pair) { d.advance(w, 0, "rows", 2, shut, at(2)) }},
+		{"release", func(d *pair) { d.release(w, 0, at(900), shut, at(2)) }},
+		{"hasten", func(d *pair) { d.hasten(w, 0, at(3)) }},
+		{"recover", func(d *pair) { d.recover(w, 0, shut, at(3)) }},
+		{"drain", func(d *pair) { d.ack(w, 0, shut, at(3)) }},
+		{"append too late", func(d *pair) { d.append(at(4), part(w, shut, at(4), 5, 1, 10)) }},
+		{"append of no window", func(d *pair) { d.append(at(4), part(w, plain, at(4), 6, 1, 10)) }},
+	}
+}
+
+// crashAnywhere runs a script with a crash after each prefix, and compares the
 // store with the model after that and after every later call.
-func crashAnywhere(t *testing.T, p *probe) {
-	steps := script()
+func crashAnywhere(t *testing.T, p *probe, steps []step) {
+	t.Helper()
 	for at := range len(steps) + 1 {
 		d := newPair(t, t, p.h, "ordered", "plain")
 		for i, s := range steps {
@@ -83,11 +105,12 @@ func crashAnywhere(t *testing.T, p *probe) {
 	}
 }
 
-// crashEverywhere is the script with a crash after each and every call.
-func crashEverywhere(t *testing.T, p *probe) {
+// crashEverywhere is a script with a crash after each and every call.
+func crashEverywhere(t *testing.T, p *probe, steps []step) {
+	t.Helper()
 	d := newPair(t, t, p.h, "ordered", "plain")
 	defer d.close()
-	for i, s := range script() {
+	for i, s := range steps {
 		s.call(d)
 		d.crash()
 		d.compare(fmt.Sprintf("a crash after step %d (%s)", i, s.name))

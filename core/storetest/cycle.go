@@ -86,7 +86,7 @@ func cycle(t *testing.T, p *probe, policy *core.Policy) *cycles {
 		})
 		wg.Go(func() {
 			for range steps {
-				if err := c.step(rnd, c.refs[rnd.IntN(len(c.refs))], rnd.IntN(5)); err != nil {
+				if err := c.step(rnd, c.refs[rnd.IntN(len(c.refs))], rnd.IntN(ends)); err != nil {
 					t.Errorf("step: %v", err)
 					return
 				}
@@ -125,10 +125,16 @@ const (
 	shrunk
 	died      // nobody settles it, and another takes it over
 	overtaken // it settles after its lease has passed, perhaps too late
+	advanced  // it settles rows, and dies
+
+	ends
 )
 
 // step is one delivery of a group, if there is something to deliver.
 func (c *cycles) step(rnd *rand.Rand, ref core.Ref, end int) error {
+	if err := c.hurry(rnd, ref); err != nil {
+		return err
+	}
 	held, items, err := c.take(ref, 1+rnd.IntN(6))
 	if err != nil || len(items) == 0 {
 		return err
@@ -153,6 +159,8 @@ func (c *cycles) step(rnd *rand.Rand, ref core.Ref, end int) error {
 	now := c.tick(10 * time.Millisecond)
 	settle := func(g *core.Group) error {
 		switch end {
+		case advanced:
+			return g.Advance(held.ID, held.Lease, "rows", held.Sent+1, c.policy, now)
 		case released:
 			return g.Release(held.ID, held.Lease, now.Add(50*time.Millisecond), "no", c.policy, now)
 		case shrunk:
@@ -173,12 +181,31 @@ func (c *cycles) step(rnd *rand.Rand, ref core.Ref, end int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, item := range items {
-		if end != released && !left[item.Seq] {
+		if end != released && end != advanced && !left[item.Seq] {
 			c.settled[item.ID]++
 			c.order[ref] = append(c.order[ref], item.ID)
 		}
 	}
 	return nil
+}
+
+// hurry, now and then, closes a group, which goes on to take what is of no
+// window, or makes a claim due that waits.
+func (c *cycles) hurry(rnd *rand.Rand, ref core.Ref) error {
+	what, now := rnd.IntN(10), c.tick(time.Millisecond)
+	if what > 1 {
+		return nil
+	}
+	_, err := c.s.Update(context.Background(), ref, nil, func(g *core.Group) error {
+		switch {
+		case what == 0 && !g.Empty():
+			g.Close(now.Add(time.Minute), c.policy, now)
+		case what == 1 && len(g.Claims) > 0:
+			g.Hasten(g.Claims[0].ID, now)
+		}
+		return nil
+	})
+	return err
 }
 
 // take holds a claim of the group: one that wants a deliverer, or a new one.

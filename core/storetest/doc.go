@@ -4,7 +4,8 @@
 //
 // It asserts what the contract promises and no more. So it holds for a store
 // that runs a transition several times, that leaves numbers without an item,
-// that keeps the record of an emptied group, or whose indexes lag.
+// that keeps the record of an emptied group, or whose indexes lag; and for one
+// that stores the other parts of a request beside a closed one, or does not.
 //
 //	func TestStore(t *testing.T) {
 //		h := storetest.Harness{Name: "memory", Open: ..., Reopen: ..., Model: ...}

@@ -33,6 +33,10 @@ type Harness struct {
 	// nil: always.
 	Settle func(t testing.TB, s core.Store, sized []string)
 
+	// Forget makes the store forget what it was to keep until a time that has
+	// come by now. nil: any append at now does.
+	Forget func(t testing.TB, s core.Store, now core.Millis)
+
 	// Model makes an empty store that is known to be right.
 	Model func() core.Store
 }
@@ -48,7 +52,7 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	var ran atomic.Int64
 	t.Cleanup(func() { t.Logf("storetest: %s: %d cases", h.Name, ran.Load()) })
-	for _, tests := range [][]test{appendTests, limitTests, readTests, listTests, updateTests, closeTests, crashTests, raceTests, cycleTests} {
+	for _, tests := range [][]test{appendTests, limitTests, readTests, listTests, updateTests, closeTests, windowTests, rowTests, crashTests, raceTests, cycleTests} {
 		for _, c := range tests {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

@@ -38,17 +38,21 @@ type machine struct {
 
 func newMachine(rt *rapid.T, t *testing.T, h *Harness) *machine {
 	m := &machine{
-		pair: newPair(rt, t, h, "a", "b"),
+		pair: newPair(rt, t, h, "a", "b", "w"),
 		now:  start,
-		refs: []core.Ref{{Buffer: "a", Key: ""}, {Buffer: "a", Key: "x/y"}, {Buffer: "b", Key: ""}, {Buffer: "b", Key: "ä"}},
+		refs: []core.Ref{{Buffer: "a", Key: ""}, {Buffer: "a", Key: "x/y"}, {Buffer: "b", Key: ""}, {Buffer: "b", Key: "ä"},
+			{Buffer: "w", Key: "1"}, {Buffer: "w", Key: "2"}},
 		policies: map[string]*core.Policy{
 			"a": {MaxItems: 5, MaxBytes: 300, IdleTimeout: 3 * time.Second, MaxWait: 10 * time.Second,
 				CapBytes: 1000, CapItems: 20, Concurrency: 3, Lease: 30 * time.Second, MaxHold: time.Minute},
 			"b": {MaxItems: 3, MaxBytes: 1000, IdleTimeout: time.Second, MaxWait: 2 * time.Second,
 				CapBytes: 2000, Ordered: true, Lease: 30 * time.Second, MaxHold: time.Minute},
+			"w": {MaxItems: 3, MaxBytes: 1000, CapBytes: 2000, CapItems: 20, Concurrency: 2, Lease: 30 * time.Second, MaxHold: time.Minute,
+				ShipAt: start + 5*second, KeptUntil: start + 1_000_000*second},
 		},
 		last: "open",
 	}
+	m.pair.closed = m.refs
 	return m
 }
 
@@ -73,6 +77,9 @@ func (m *machine) Append(t *rapid.T) {
 		p := core.Part{Ref: ref, Life: fmt.Sprintf("life%d", m.next), Policy: policy}
 		if rapid.Bool().Draw(t, "sized") {
 			p.Size = 30
+		}
+		if policy.ShipAt != 0 && rapid.IntRange(0, 3).Draw(t, "settings") == 0 {
+			p.Policy = m.policies["a"] // its buffer has windows no more
 		}
 		for range rapid.IntRange(1, 6).Draw(t, "events") {
 			p.Events = append(p.Events, event(fmt.Sprint(m.next), m.now, rapid.SampledFrom([]int{0, 1, 10, 100, 5000}).Draw(t, "bytes")))
@@ -113,6 +120,28 @@ func (m *machine) Recover(t *rapid.T) {
 	ref, policy := m.ref(t)
 	m.pair.recover(ref, claimOf(t), policy, m.now)
 	m.did("recover", ref)
+}
+
+// Advance settles rows of a claim.
+func (m *machine) Advance(t *rapid.T) {
+	ref, policy := m.ref(t)
+	fold := rapid.SampledFrom([]string{"", "rows", "other rows"}).Draw(t, "fold")
+	m.pair.advance(ref, claimOf(t), fold, rapid.IntRange(0, 200).Draw(t, "sent"), policy, m.now)
+	m.did("advance", ref)
+}
+
+// Hasten makes a claim due that waits.
+func (m *machine) Hasten(t *rapid.T) {
+	ref, _ := m.ref(t)
+	m.pair.hasten(ref, claimOf(t), m.now)
+	m.did("hasten", ref)
+}
+
+// Close closes a window.
+func (m *machine) Close(t *rapid.T) {
+	ref := rapid.SampledFrom(m.refs[len(m.refs)-2:]).Draw(t, "window")
+	m.pair.shut(ref, m.policies[ref.Buffer], m.now)
+	m.did("close", ref)
 }
 
 // Shrink settles a claim in part.

@@ -19,6 +19,7 @@ type pair struct {
 	store   *probe
 	model   *probe
 	buffers []string
+	closed  []core.Ref // groups of which it is also compared until when they are closed
 }
 
 func newPair(t rapid.TB, outer testing.TB, h *Harness, buffers ...string) *pair {
@@ -41,6 +42,9 @@ func (d *pair) close() {
 func (d *pair) compare(after string) {
 	d.t.Helper()
 	same(d.t, observe(d.model, d.buffers...), observe(d.store, d.buffers...), "after "+after)
+	for _, ref := range d.closed {
+		require.Equal(d.t, d.model.group(ref).Closed, d.store.group(ref).Closed, "until when %v is closed, after %s", ref, after)
+	}
 }
 
 // crash reopens the store; the model only has its leases ended, if the
@@ -77,16 +81,19 @@ func (d *pair) append(now core.Millis, parts ...core.Part) {
 		}
 	}
 	d.store.settle(sized...)
-	if d.store.h.Gaps && len(parts) > 1 && d.refuses(now, parts) {
-		return // which numbers that would use up is the store's own; see limitAtomic
+	if full, closed := d.foresee(now, parts); full && (closed || d.store.h.Gaps && len(parts) > 1) {
+		return // which of the two is told, or which numbers that would use up, is the store's own; see limitAtomic
 	}
 	var answers [][]core.Appended
 	d.both("append", func(s core.Store) error {
-		a, err := s.Append(context.Background(), now, parts)
+		a, err := appendAll(s, now, parts)
 		if err != nil {
 			return err
 		}
 		for i := range a {
+			if a[i].Closed {
+				continue
+			}
 			g, err := s.Group(context.Background(), parts[i].Ref)
 			if err != nil {
 				return err
@@ -103,8 +110,27 @@ func (d *pair) append(now core.Millis, parts ...core.Part) {
 	}
 }
 
-// refuses reports whether the model has no room for all of some parts.
-func (d *pair) refuses(now core.Millis, parts []core.Part) bool {
+// appendAll appends parts of which some may be closed, and then what the store
+// has left out with those, as it may.
+func appendAll(s core.Store, now core.Millis, parts []core.Part) ([]core.Appended, error) {
+	answers, err := s.Append(context.Background(), now, parts)
+	if err != nil {
+		return nil, err
+	}
+	left, of := leftOut(parts, answers)
+	if len(left) == 0 {
+		return answers, nil
+	}
+	again, err := s.Append(context.Background(), now, left)
+	for i := range again {
+		answers[of[i]] = again[i]
+	}
+	return answers, err
+}
+
+// foresee reports whether the model has no room for all of some parts, closed
+// ones included, and whether it has closed some.
+func (d *pair) foresee(now core.Millis, parts []core.Part) (full, closed bool) {
 	next := map[core.Ref]*core.Group{}
 	held := map[string]int64{}
 	for b, s := range d.model.stats() {
@@ -116,15 +142,12 @@ func (d *pair) refuses(now core.Millis, parts []core.Part) bool {
 			g := d.model.group(p.Ref)
 			next[p.Ref] = &g
 		}
-		if _, err := next[p.Ref].Append(len(p.Events), 0, p.Life, p.Policy, now); err != nil {
-			return true
-		}
+		a, err := next[p.Ref].Append(len(p.Events), 0, p.Life, p.Policy, now)
 		held[p.Ref.Buffer] += int64(len(p.Events))
-		if p.Size > 0 && held[p.Ref.Buffer] > p.Size {
-			return true
-		}
+		full = full || err != nil || p.Size > 0 && held[p.Ref.Buffer] > p.Size
+		closed = closed || a.Closed
 	}
-	return false
+	return full, closed
 }
 
 func (d *pair) update(what string, ref core.Ref, fn func(*core.Group) error) {
@@ -174,6 +197,29 @@ func (d *pair) recover(ref core.Ref, i int, policy *core.Policy, now core.Millis
 	d.settle("recover", ref, i, func(g *core.Group, c core.Claim) error {
 		_, err := g.Recover(c.ID, policy, now)
 		return err
+	})
+}
+
+func (d *pair) advance(ref core.Ref, i int, fold string, sent int, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.settle("advance", ref, i, func(g *core.Group, c core.Claim) error {
+		return g.Advance(c.ID, c.Lease, fold, sent, policy, now)
+	})
+}
+
+func (d *pair) hasten(ref core.Ref, i int, now core.Millis) {
+	d.t.Helper()
+	d.settle("hasten", ref, i, func(g *core.Group, c core.Claim) error { g.Hasten(c.ID, now); return nil })
+}
+
+// shut closes a group, if there is anything in it.
+func (d *pair) shut(ref core.Ref, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.update("close", ref, func(g *core.Group) error {
+		if !g.Empty() {
+			g.Close(policy.KeptUntil, policy, now)
+		}
+		return nil
 	})
 }
 

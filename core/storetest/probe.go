@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,6 +56,16 @@ func (p *probe) settle(sized ...string) {
 	if p.h.Settle != nil {
 		p.h.Settle(p.outer, p.s, sized)
 	}
+}
+
+// forget passes a time until which a store keeps something.
+func (p *probe) forget(now core.Millis) {
+	p.t.Helper()
+	if p.h.Forget != nil {
+		p.h.Forget(p.outer, p.s, now)
+		return
+	}
+	p.append(now, part(core.Ref{Buffer: "another", Key: fmt.Sprint(now)}, calm(), now, 1, 1, 1))
 }
 
 func (p *probe) append(now core.Millis, parts ...core.Part) []core.Appended {

@@ -1,5 +1,5 @@
 // Command flush is the Lambda function that finds, every minute, what lost hints and dead
-// deliverers have left behind.
+// deliverers have left behind, and flushes.
 package main
 
 import (
@@ -9,10 +9,11 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"sluice/functions/internal/cloud"
+	"sluice/functions/internal/cloud/secrets"
 )
 
 func main() {
-	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout}
+	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout, Secrets: secrets.Fetch}
 	handle, err := cloud.Flush(context.Background(), p)
 	if err != nil {
 		os.Exit(cloud.Fail(p, err))

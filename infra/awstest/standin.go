@@ -25,6 +25,7 @@ type standin func() (*process, error)
 var (
 	dynalite = standin(sync.OnceValues(func() (*process, error) { return launch("dynamodb") }))
 	fauxqs   = standin(sync.OnceValues(func() (*process, error) { return launch("sqs") }))
+	versity  = standin(sync.OnceValues(launchS3))
 )
 
 // at is the stand-in's URL. It skips the test where there is none to start.
@@ -62,7 +63,26 @@ func launch(name string) (*process, error) {
 		return nil, missingError("the stand-ins for AWS are not installed: run `make standins`")
 	}
 	cmd := exec.CommandContext(context.Background(), node, "standin.mjs", name) //nolint:gosec // both are ours
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Dir = dir
+	return start(cmd, name)
+}
+
+// launchS3 starts the stand-in for S3, which is a program of its own.
+func launchS3() (*process, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(dir, "..", "bin", "s3")
+	if _, err := os.Stat(program); err != nil {
+		return nil, missingError("the stand-in for S3 is not installed: run `make standins`")
+	}
+	return start(exec.CommandContext(context.Background(), program), "s3") //nolint:gosec // it is ours
+}
+
+// start starts a stand-in that says first where it listens.
+func start(cmd *exec.Cmd, name string) (*process, error) {
+	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

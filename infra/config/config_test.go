@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
+	"sluice/core/objectkey"
 )
 
 // fullConfig is what testdata/valid/full.yaml says.
@@ -28,6 +29,7 @@ func fullConfig() *core.Config {
 		},
 		Destinations: []core.Destination{
 			{
+				Key: objectkey.Default, Compression: "none",
 				Name: "crm", Type: "http", URL: "https://crm.example.com/events",
 				Headers: []core.ConfigHeader{{Name: "x-team", Value: "billing"}, {Name: "authorization", Secret: "env:CRM_AUTH"}},
 				Format:  "envelope", Secrets: []core.Secret{"env:CRM_SECRET", "secretsmanager:crm"},
@@ -35,10 +37,12 @@ func fullConfig() *core.Config {
 				Retry: core.RetryPolicy{MaxAttempts: 5, Initial: 500 * time.Millisecond, Max: time.Hour, On: []int{404, 409}},
 			},
 			{
+				Key: objectkey.Default, Compression: "none",
 				Name: "log", Type: "file", Path: "./out.ndjson", Format: "ndjson", Timeout: 15 * time.Second, Concurrency: 16,
 				Retry: core.RetryPolicy{MaxAttempts: 20, Initial: time.Second, Max: 15 * time.Minute},
 			},
 			{
+				Key: objectkey.Default, Compression: "none",
 				Name: "out", Type: "stdout", Format: "json_array", Timeout: 15 * time.Second, Concurrency: 16,
 				Retry: core.RetryPolicy{MaxAttempts: 20, Initial: time.Second, Max: 15 * time.Minute},
 			},

@@ -48,6 +48,12 @@ func silent[T any](s shape[T]) shape[T] {
 	return s
 }
 
+// shown is text whose default is shown.
+func shown(s shape[string]) shape[string] {
+	s.show = func(v string) any { return v }
+	return s
+}
+
 // must makes a field one that the schema requires. That it is there is checked
 // by package core, with the rest of what a value may be.
 func (f field[T]) must() field[T] {

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,6 +21,14 @@ type shared struct {
 	nonce []byte // of the last change; nil: there never was one
 }
 
+const (
+	// sharedRaces is how often a change is made anew after a lost race.
+	sharedRaces = 200
+	// raceWait is the longest that it then waits, so that many who want the same
+	// record all get it.
+	raceWait = 320 * time.Millisecond
+)
+
 // Change implements [core.Coordinator]: a reading, and a write on condition that
 // nothing has changed since. Like a transition of a group it knows its own
 // writing, if its first answer was lost, by its nonce.
@@ -28,22 +37,24 @@ func (s *Store) Change(ctx context.Context, name string, fn func(old []byte) ([]
 		return err
 	}
 	defer s.leave()
-	was, err := s.readShared(ctx, name)
-	if err != nil {
-		return err
-	}
-	for range maxRaces {
+	for try := range sharedRaces {
+		was, err := s.readShared(ctx, name)
+		if err != nil {
+			return err
+		}
 		next, err := fn(bytes.Clone(was.value))
 		if same := (next == nil) == (was.value == nil) && bytes.Equal(next, was.value); err != nil || same {
 			return err
 		}
-		now, won, err := s.saveShared(ctx, name, was, next)
-		if err != nil || won {
+		mine := token()
+		if won, err := s.saveShared(ctx, name, was, shared{next, mine}); err != nil || won {
 			return err
 		}
-		was = now
+		if err := pause(ctx, raceWait/16*time.Duration(min(try*try, 16))*time.Duration(mine[0])/256); err != nil {
+			return failure(err, "change what processes share")
+		}
 	}
-	return core.Errorf(core.Unavailable, "cannot change %s: %d others were faster; try again", name, maxRaces)
+	return core.Errorf(core.Unavailable, "cannot change %s: %d others were faster; try again", name, sharedRaces)
 }
 
 func (s *Store) readShared(ctx context.Context, name string) (shared, error) {
@@ -61,14 +72,12 @@ func decodeShared(item attrs) (shared, error) {
 	return shared{value: f.bytes("value"), nonce: f.bytes("nonce")}, f.err
 }
 
-// saveShared writes a value, unless another was faster. It returns the record
-// as it is then.
-func (s *Store) saveShared(ctx context.Context, name string, was shared, value []byte) (now shared, won bool, err error) {
-	mine := token()
+// saveShared writes a record, unless another was faster.
+func (s *Store) saveShared(ctx context.Context, name string, was, next shared) (won bool, err error) {
 	item := key(sharedPlace(name), 0)
-	item["nonce"] = binary(mine)
-	if value != nil {
-		item["value"] = binary(value)
+	item["nonce"] = binary(next.nonce)
+	if next.value != nil {
+		item["value"] = binary(next.value)
 	}
 	in := &dynamodb.PutItemInput{
 		TableName: &s.opts.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(pk)"),
@@ -80,15 +89,16 @@ func (s *Store) saveShared(ctx context.Context, name string, was shared, value [
 	}
 	_, err = s.api.PutItem(ctx, in)
 	met, conditional := refused(err)
+	var now shared
 	switch {
 	case err == nil:
-		return shared{}, true, nil
+		return true, nil
 	case !conditional:
-		return shared{}, false, failure(err, "change what processes share")
+		return false, failure(err, "change what processes share")
 	case met == nil:
 		now, err = s.readShared(ctx, name)
 	default:
 		now, err = decodeShared(met)
 	}
-	return now, bytes.Equal(now.nonce, mine), err
+	return bytes.Equal(now.nonce, next.nonce), err
 }

@@ -12,8 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
+	"sluice/core/coordinatortest"
 	"sluice/infra/awstest"
+	"sluice/infra/dynamo"
 )
+
+// TestCoordinator runs the suite of what processes share.
+func TestCoordinator(t *testing.T) {
+	t.Parallel()
+	coordinatortest.Run(t, coordinatortest.Harness{
+		Name: "dynamo",
+		Open: func(t testing.TB) core.Coordinator {
+			return harness("", dynamo.Options{}).Open(t).(*table)
+		},
+	})
+}
 
 // write makes a shared record a value, and returns what it was.
 func (r *rig) write(name string, value []byte) (old []byte) {

@@ -20,17 +20,19 @@ type bill struct {
 	hints  []core.Hint
 	handed []core.Delivery
 	sent   []int // items of each batch
+	fails  int   // how many sends are refused for now
 
 	ingester  *core.Ingester
 	checker   *core.Checker
 	deliverer *core.Deliverer
 	sweeper   *core.Sweeper
+	flusher   *core.Flusher
 }
 
-func newBill(t *testing.T) *bill {
+func newBill(t *testing.T, change ...func(*core.Buffer)) *bill {
 	t.Helper()
 	b := &bill{rig: setup(t)}
-	catalog, err := core.NewCatalog(&core.Config{
+	config := &core.Config{
 		Store:   core.NewConfig().Store,
 		Sources: []core.Source{{Name: "in", Type: core.TypeHTTP, MaxEventBytes: core.MiB}},
 		Destinations: []core.Destination{{
@@ -42,13 +44,18 @@ func newBill(t *testing.T) *bill {
 			Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 * core.KiB, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
 			Overflow: core.OverflowConfig{MaxBytes: core.MiB},
 		}},
-	})
+	}
+	for _, f := range change {
+		f(&config.Buffers[0])
+	}
+	catalog, err := core.NewCatalog(config, nil)
 	require.NoError(t, err)
 	ids := 0
 	ports := core.Ports{
 		Store: b.Store, Timer: noted{b}, Queue: noted{b}, DeadLetters: memory.New().DeadLetters(), Clock: b.clock,
-		Rand:   rand.New(rand.NewPCG(1, 2)),
-		Sender: func(string) core.Sender { return noted{b} },
+		Coordinator: b.Store,
+		Rand:        rand.New(rand.NewPCG(1, 2)),
+		Sender:      func(string) core.Sender { return noted{b} },
 		IDs: core.IDsFunc(func() string {
 			ids++
 			return fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ6%06d", ids)
@@ -58,6 +65,7 @@ func newBill(t *testing.T) *bill {
 	b.checker = core.NewChecker(catalog, ports)
 	b.deliverer = core.NewDeliverer(catalog, ports)
 	b.sweeper = core.NewSweeper(catalog, ports)
+	b.flusher = core.NewFlusher(catalog, ports, &core.Cadence{})
 	return b
 }
 
@@ -75,6 +83,10 @@ func (n noted) Hand(_ context.Context, d core.Delivery) error {
 }
 
 func (n noted) Send(_ context.Context, batch *core.Batch) core.Response {
+	if n.b.fails > 0 {
+		n.b.fails--
+		return core.Response{Status: 503}
+	}
 	n.b.sent = append(n.b.sent, len(batch.Items))
 	return core.Response{Status: 200}
 }
@@ -188,4 +200,85 @@ func TestCostOfSweep(t *testing.T) {
 	}
 	require.Equal(t, []int{32, 32}, costs)
 	require.Zero(t, b.meter.Of("Scan").Requests)
+}
+
+func minutes(b *core.Buffer) {
+	w := core.NewWindow()
+	b.Window = &w
+}
+
+func counted(b *core.Buffer) {
+	minutes(b)
+	b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}}
+}
+
+// TestCostOfWindow: one update more than a delivery, which closes it, and one
+// for each batch of rows but the last.
+func TestCostOfWindow(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		buffer  func(*core.Buffer)
+		keys    int
+		sent    []int
+		updates int
+	}{
+		{"as it is", minutes, 1, []int{49}, 3},
+		{"one row", counted, 1, []int{1}, 3},
+		{"60 rows", counted, 60, []int{50, 10}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBill(t, c.buffer)
+			for i := range c.keys {
+				b.post(fmt.Sprint(i), max(1, 49/c.keys))
+			}
+			require.Len(t, b.hints, 1)
+			b.clock.pass(2 * time.Minute)
+			b.meter.Reset()
+			require.NoError(t, b.checker.Check(b.ctx, b.hints[0]))
+			b.work()
+			require.Equal(t, c.sent, b.sent)
+			ops := b.meter.Operations()
+			require.Equal(t, c.updates, ops["UpdateItem"].Requests, "%v", ops)
+			require.Equal(t, 1, ops["GetItem"].Requests)
+			require.Equal(t, 1, ops["Query"].Requests)
+			require.Equal(t, c.updates+2, b.meter.Usage().Requests)
+		})
+	}
+}
+
+// TestCostOfTurn: a reading and a write to take it, and the same to give it back.
+func TestCostOfTurn(t *testing.T) {
+	b := newBill(t, func(b *core.Buffer) { b.FlushEvery = time.Minute })
+	b.meter.Reset()
+	r, err := b.flusher.FlushBuffer(b.ctx, "b", core.FlushOptions{})
+	require.NoError(t, err)
+	require.NoError(t, r.Err)
+	require.False(t, r.Skipped)
+	ops := b.meter.Operations()
+	require.Equal(t, 2, ops["GetItem"].Requests)
+	require.Equal(t, 2, ops["PutItem"].Requests)
+	require.Equal(t, 32, ops["Query"].Requests, "the indexes")
+	require.Equal(t, 36, b.meter.Usage().Requests)
+}
+
+// TestCostOfLargeWindow: what is read of it grows as it does, each time it is read.
+func TestCostOfLargeWindow(t *testing.T) {
+	const n, page = 20_000, 1000
+	b := newBill(t, counted)
+	for range n / page {
+		b.post("k", page)
+	}
+	b.clock.pass(2 * time.Minute)
+	b.fails = 1
+	b.handed = []core.Delivery{{Ref: b.hints[0].Ref, Destination: "out"}}
+	for _, what := range []string{"pending", "claimed"} {
+		b.meter.Reset()
+		b.work()
+		queries := b.meter.Of("Query").Requests
+		t.Logf("%s: %d queries", what, queries)
+		require.LessOrEqual(t, queries, n/page*(page/256+3), what)
+		b.clock.pass(time.Hour)
+		b.handed = []core.Delivery{{Ref: b.hints[0].Ref, Destination: "out"}}
+	}
+	require.Equal(t, []int{1}, b.sent)
 }

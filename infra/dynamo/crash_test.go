@@ -206,3 +206,61 @@ func TestCrashInFencing(t *testing.T) {
 		require.Empty(t, r.lost())
 	})
 }
+
+// TestCrashInWindow lets writer and deliverer of a window die anywhere.
+func TestCrashInWindow(t *testing.T) {
+	p := policy(window)
+	var maybe, settled []string // maybe: settled, if the answer was only lost
+	crashing(t, func(r *rig, ref core.Ref) (acknowledged []string, err error) {
+		maybe, settled = nil, nil
+		r.clock.pass(time.Millisecond)
+		for _, names := range [][]string{{"x1", "x2"}, {"x3"}} {
+			if _, err := r.Append(r.ctx, r.clock.Now(), parts(ref, p, names...)); err != nil {
+				return acknowledged, err
+			}
+			acknowledged = append(acknowledged, names...)
+		}
+		g, err := r.Update(r.ctx, ref, nil, func(g *core.Group) error { g.Close(p.KeptUntil, p, r.clock.Now()); return nil })
+		if err != nil {
+			return acknowledged, err
+		}
+		page, err := r.Items(r.ctx, ref, &g, core.Span{From: 1, To: g.Tail})
+		if err != nil {
+			return acknowledged, err
+		}
+		held, err := claim(r.ctx, r, ref, &g, &page, p, r.clock.Now())
+		if err != nil {
+			return acknowledged, err
+		}
+		if _, err = r.Update(r.ctx, ref, nil, func(g *core.Group) error {
+			return g.Advance(held.ID, held.Lease, "rows", 2, p, r.clock.Now())
+		}); err != nil {
+			return acknowledged, err
+		}
+		maybe = names(page.Items)
+		_, err = r.Update(r.ctx, ref, nil, func(g *core.Group) error { return g.Ack(held.ID, held.Lease, p, r.clock.Now()) })
+		if err == nil {
+			settled = maybe
+		}
+		return acknowledged, err
+	}, func(r *rig, ref core.Ref, acknowledged []string, _ bool) {
+		closed := r.group(ref).Closed != 0
+		a := r.put(ref, p, "y")
+		require.Equal(t, closed, a.Closed)
+		got := r.drain(ref, p)
+		var must []string
+		for _, n := range acknowledged {
+			if !slices.Contains(maybe, n) || slices.Contains(got, n) {
+				must = append(must, n)
+			}
+		}
+		if !closed {
+			must = append(must, "y")
+		}
+		inOrder(t, must, got, ref.Key)
+		require.Equal(t, closed, !slices.Contains(got, "y"))
+		for _, n := range settled {
+			require.NotContains(t, got, n, "what was settled is delivered again")
+		}
+	})
+}

@@ -11,6 +11,7 @@
 //	byCheck, byClaim                   sparse indexes of the records by checkAt
 //	                                   and by claimDue, for the sweep
 //	b/<buffer>                         how many items it holds, if that is limited
+//	c/=<name>                          a record that processes share, as a turn
 //
 // # Appending: two writes, no read, no transaction
 //
@@ -56,11 +57,38 @@
 // Each carries a nonce. A failed condition that meets its own nonce is a success
 // whose first answer was lost.
 //
+// # Closing a time window
+//
+// A window is shipped once and whole. Close is a transition like any other; an
+// append to a window is numbered on condition that the record is not closed. So
+// the table puts every append before the close, and then it is below the tail
+// that the closer gets to see, or refuses it. The closer then waits for the
+// holes of what is below, or fences them, and claims. That costs one update more
+// than any delivery; appends to other groups have no condition, and pay nothing.
+//
+// A refused append is answered as closed, and its request goes on with its other
+// parts; the caller moves it on to a later window. A writer that was fenced
+// numbers again, and so may meet the close too, with the first segments of a
+// large part stored: the answer says how many items they hold, and only the
+// others are moved on. A numbering whose answer was lost before the close leaves
+// a hole, as ever.
+//
+// Large claims are read page by page. Each page says where to look for what
+// follows it, so none is read from the begin of the claim.
+//
+// # What processes share
+//
+// The store is a [core.Coordinator], too. A change is a read and a put on
+// condition of the nonce that was read, so taking a turn and giving it back are
+// four requests. A removed record stays, without a value, so that a removal
+// whose answer was lost is known by its nonce.
+//
 // # What a crash leaves
 //
 //	after                          left behind              found by
 //	numbering                      a hole; checkAt is set   the sweep, or whoever comes next; readers fence it
 //	putting, before the timer      items; checkAt is set    the sweep
+//	a close                        checkAt is now           the sweep
 //	a claim                        a lease                  claimDue: the sweep, or the hint for its end
 //	a send, before it is settled   the same                 the same; sent again under the same batch id
 //	an ack, before the next hint   checkAt at the deadline  the sweep
@@ -83,7 +111,11 @@
 // after its last possible deadline, and is kept longer when it is read in the
 // second half of that, or found waiting by [Store.Maintain]. A record expires
 // only when it is empty, set by the very update that empties it; an append takes
-// it back. A gap behind items that are older than half the retention may have
+// it back. That of a closed window expires no sooner than events may be for it;
+// until then it is in no index, and only refuses. A window, or what leaves by
+// flushes alone, may wait for days: as long as that is no more than half of the
+// retention, a segment has the other half left when its time has come, and what
+// waits longer is kept like anything else. A gap behind items that are older than half the retention may have
 // had items: it is reported as a loss, and waited for and fenced like any other,
 // as a writer that is still at work leaves one that looks the same.
 //
@@ -92,5 +124,6 @@
 // A request of several groups that fails as Unavailable may be stored in part. A
 // refused one may leave void numbers behind. The size of a buffer is counted
 // every minute, and so holds only about; overflow.maxItems holds exactly.
+// A request some of whose parts are closed is stored but for these at once.
 // Listing groups and summing them up costs a read for each that is not empty.
 package dynamo

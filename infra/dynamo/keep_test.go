@@ -167,10 +167,45 @@ func (r *rig) claimNew(ref core.Ref, p *core.Policy) (core.Claim, []string) {
 	return r.claim(ref, 1, p)
 }
 
-func atoi(t *testing.T, s string) int64 {
+func atoi(t testing.TB, s string) int64 {
 	t.Helper()
 	var n int64
 	_, err := fmt.Sscan(s, &n)
 	require.NoError(t, err)
 	return n
+}
+
+// TestLongWindows shows that what waits for its window, or for a flush, for as
+// long as the settings allow is kept, and so is what waits longer.
+func TestLongWindows(t *testing.T) {
+	const wait, least = 49 * time.Hour, 98 * time.Hour // every, maxAhead and grace at their most; the least retention
+	r := setup(t)
+	r.clock.now.Store(int64(core.At(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))))
+	r.Store = r.openFor(r.client, least)
+	shipAt := r.clock.Now().Add(wait)
+	windowed := policy(func(p *core.Policy) { p.ShipAt, p.KeptUntil = shipAt, shipAt.Add(least+time.Hour) })
+	flushed := policy(func(p *core.Policy) { p.Rest = 48 * time.Hour })
+	a, b := keyed("window"), keyed("flush")
+	r.put(a, windowed, "a1", "a2")
+	r.put(b, flushed, "b1", "b2")
+	left := func(ref core.Ref) time.Duration {
+		return core.Millis(atoi(t, r.expires(segment(r.group(ref).Life, 1))) * 1000).Sub(r.clock.Now())
+	}
+	for hour := range 400 { // four times the retention: nobody delivers
+		r.clock.pass(time.Hour)
+		if hour+1 == int(wait/time.Hour) {
+			require.Greater(t, left(a), least/2, "it is in time")
+		}
+		if hour%5 == 4 {
+			continue // a run that fails now and then does not matter
+		}
+		require.NoError(t, r.Maintain(r.ctx, nil))
+		require.Greater(t, left(a), 12*time.Hour, "hour %d", hour)
+		require.Greater(t, left(b), 12*time.Hour, "hour %d", hour)
+	}
+	r.shut(a, windowed)
+	_, got := r.whole(a, windowed, 0)
+	require.Equal(t, []string{"a1", "a2"}, got)
+	require.Equal(t, []string{"b1", "b2"}, r.drain(b, flushed))
+	require.Empty(t, r.lost())
 }

@@ -27,7 +27,7 @@ func bothWays(t *testing.T, test func(t *testing.T, r *rig)) {
 				r.Store = r.open(c)
 			}
 			test(t, r)
-			require.Equal(t, with, c.carried > 0)
+			require.Equal(t, with, c.carried.Load() > 0)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,7 +278,7 @@ func (r *rig) expires(key map[string]types.AttributeValue) string {
 // table does, and the stand-in does not.
 type carrying struct {
 	dynamo.API
-	carried int
+	carried atomic.Int64
 }
 
 func (c *carrying) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -299,7 +300,7 @@ func (c *carrying) carry(ctx context.Context, err error, table *string, key map[
 	if got != nil {
 		return got
 	}
-	c.carried++
+	c.carried.Add(1)
 	failed.Item = out.Item
 	return err
 }

@@ -3,10 +3,15 @@ package dynamo_test
 import (
 	"context"
 	"flag"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -75,8 +80,36 @@ func harness(name string, o dynamo.Options) storetest.Harness {
 				require.NoError(t, s.(*table).Maintain(context.Background(), sized))
 			}
 		},
+		Forget: func(t testing.TB, s core.Store, now core.Millis) {
+			forget(t, s.(*table).name, now)
+		},
 		Gaps:  true,
 		Model: func() core.Store { return memory.New() },
+	}
+}
+
+// forget deletes what the table deletes in the end: the records that expire and
+// are kept no longer, with their logs.
+func forget(t testing.TB, name string, now core.Millis) {
+	t.Helper()
+	ctx, client := context.Background(), awstest.DynamoDB(t)
+	out, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, ConsistentRead: aws.Bool(true)})
+	require.NoError(t, err)
+	require.Nil(t, out.LastEvaluatedKey)
+	var gone []string
+	for _, item := range out.Items {
+		closed, ok := item["closed"].(*types.AttributeValueMemberN)
+		if _, expires := item["expires"]; ok && expires && atoi(t, closed.Value) <= int64(now) {
+			gone = append(gone, item["pk"].(*types.AttributeValueMemberS).Value, "s/"+item["life"].(*types.AttributeValueMemberS).Value+"/")
+		}
+	}
+	for _, item := range out.Items {
+		pk := item["pk"].(*types.AttributeValueMemberS).Value
+		if slices.Contains(gone, pk) || slices.Contains(gone, pk[:strings.LastIndex(pk, "/")+1]) {
+			_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &name,
+				Key: map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]}})
+			require.NoError(t, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,4 +144,68 @@ func (r *rig) drainAfter(ref core.Ref, p *core.Policy) []string {
 	})
 	require.NoError(r.t, err)
 	return r.drain(ref, p)
+}
+
+// TestWindowStorm closes a window under many writers and random faults. What
+// was numbered is in the one claim, once; what was refused is not.
+func TestWindowStorm(t *testing.T) {
+	const writers, requests = 16, 6
+	r, ref, p := setup(t, awstest.Attempts(3)), keyed("k"), policy(window)
+	seed := *stormSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-dynamo.seed=%d", seed)
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	r.faults.Set(func(context.Context, awstest.Call) awstest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		r.clock.now.Add(rnd.Int64N(20))
+		return [...]awstest.Fault{awstest.Unsent, awstest.Lost, awstest.Throttle, awstest.None}[min(3, rnd.IntN(40))]
+	})
+	var stored, moved [writers][]string
+	started := make(chan struct{}, writers)
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range requests {
+				name := fmt.Sprintf("%d/%d", w, i)
+				a, err := r.Append(r.ctx, r.clock.Now(), parts(ref, p, name))
+				switch {
+				case err == nil && a[0].Closed:
+					moved[w] = append(moved[w], name)
+				case err == nil:
+					stored[w] = append(stored[w], name)
+				}
+				if i == 2 {
+					started <- struct{}{}
+				}
+			}
+		})
+	}
+	for range writers / 2 {
+		<-started
+	}
+	closer := &rig{t: t, ctx: r.ctx, clock: r.clock, table: r.table}
+	closer.Store = closer.open(r.raw)
+	closer.shut(ref, p)
+	r.clock.pass(time.Hour)
+	_, got := closer.whole(ref, p, 5)
+	all.Wait()
+	seen := map[string]int{}
+	for _, name := range got {
+		seen[name]++
+	}
+	for w := range writers {
+		for _, name := range stored[w] {
+			require.Equal(t, 1, seen[name], name)
+		}
+		for _, name := range moved[w] {
+			require.Zero(t, seen[name], name)
+		}
+	}
+	g := r.group(ref)
+	require.Zero(t, g.Pending(), "the window takes no more")
+	t.Logf("%d items in the window, %d numbers", len(got), g.Tail)
 }

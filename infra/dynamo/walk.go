@@ -100,6 +100,7 @@ func (w *walk) advance(ctx context.Context) (*hole, error) {
 		return nil, nil
 	}
 	w.ended = true
+	w.page.NextAt = w.at
 	if w.span.To <= w.g.Head {
 		return nil, nil // nobody waits for what is behind a claim
 	}
@@ -198,7 +199,6 @@ func (w *walk) again() { w.ahead, w.seen = nil, 0 }
 
 // peek finds the arrival of what lies behind a page that ends with a segment.
 func (w *walk) peek(ctx context.Context) error {
-	w.page.NextAt = w.at
 	g := w.front()
 	if g == nil && w.next > w.seen {
 		if err := w.read(ctx, w.next, w.next, 1); err != nil {

@@ -3,12 +3,12 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
@@ -252,7 +252,7 @@ func TestClaimInRows(t *testing.T) {
 	require.Equal(t, "other rows", g.Claims[0].Fold)
 
 	g, err = r.Update(r.ctx, ref, nil, func(g *core.Group) error {
-		return g.Postpone(held.ID, g.Claims[0].Lease, r.clock.Now().Add(time.Hour), p, r.clock.Now())
+		return g.Postpone(held.ID, g.Claims[0].Lease, r.clock.Now().Add(time.Hour), false, p, r.clock.Now())
 	})
 	require.NoError(t, err)
 	g, err = r.Update(r.ctx, ref, &g, func(g *core.Group) error { g.Hasten(held.ID, r.clock.Now()); return nil })
@@ -263,105 +263,6 @@ func TestClaimInRows(t *testing.T) {
 			yield(h.Ref)
 		}
 	}))
-}
-
-// TestLongWindows shows that what waits for its window, or for a flush, for as
-// long as the settings allow is kept, and so is what waits longer.
-func TestLongWindows(t *testing.T) {
-	const wait, least = 49 * time.Hour, 98 * time.Hour // every, maxAhead and grace at their most; the least retention
-	r := setup(t)
-	r.clock.now.Store(int64(core.At(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))))
-	r.Store = r.openFor(r.client, least)
-	shipAt := r.clock.Now().Add(wait)
-	windowed := policy(func(p *core.Policy) { p.ShipAt, p.KeptUntil = shipAt, shipAt.Add(least+time.Hour) })
-	flushed := policy(func(p *core.Policy) { p.Rest = 48 * time.Hour })
-	a, b := keyed("window"), keyed("flush")
-	r.put(a, windowed, "a1", "a2")
-	r.put(b, flushed, "b1", "b2")
-	left := func(ref core.Ref) time.Duration {
-		return core.Millis(atoi(t, r.expires(segment(r.group(ref).Life, 1))) * 1000).Sub(r.clock.Now())
-	}
-	for hour := range 400 { // four times the retention: nobody delivers
-		r.clock.pass(time.Hour)
-		if hour+1 == int(wait/time.Hour) {
-			require.Greater(t, left(a), least/2, "it is in time")
-		}
-		if hour%5 == 4 {
-			continue // a run that fails now and then does not matter
-		}
-		require.NoError(t, r.Maintain(r.ctx, nil))
-		require.Greater(t, left(a), 12*time.Hour, "hour %d", hour)
-		require.Greater(t, left(b), 12*time.Hour, "hour %d", hour)
-	}
-	r.shut(a, windowed)
-	_, got := r.whole(a, windowed, 0)
-	require.Equal(t, []string{"a1", "a2"}, got)
-	require.Equal(t, []string{"b1", "b2"}, r.drain(b, flushed))
-	require.Empty(t, r.lost())
-}
-
-// TestWindowStorm closes a window under many writers and random faults. What
-// was numbered is in the one claim, once; what was refused is not.
-func TestWindowStorm(t *testing.T) {
-	const writers, requests = 16, 6
-	r, ref, p := setup(t, awstest.Attempts(3)), keyed("k"), policy(window)
-	seed := *stormSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-dynamo.seed=%d", seed)
-	var mu sync.Mutex
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	r.faults.Set(func(context.Context, awstest.Call) awstest.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		r.clock.now.Add(rnd.Int64N(20))
-		return [...]awstest.Fault{awstest.Unsent, awstest.Lost, awstest.Throttle, awstest.None}[min(3, rnd.IntN(40))]
-	})
-	var stored, moved [writers][]string
-	started := make(chan struct{}, writers)
-	var all sync.WaitGroup
-	for w := range writers {
-		all.Go(func() {
-			for i := range requests {
-				name := fmt.Sprintf("%d/%d", w, i)
-				a, err := r.Append(r.ctx, r.clock.Now(), parts(ref, p, name))
-				switch {
-				case err == nil && a[0].Closed:
-					moved[w] = append(moved[w], name)
-				case err == nil:
-					stored[w] = append(stored[w], name)
-				}
-				if i == 2 {
-					started <- struct{}{}
-				}
-			}
-		})
-	}
-	for range writers / 2 {
-		<-started
-	}
-	closer := &rig{t: t, ctx: r.ctx, clock: r.clock, table: r.table}
-	closer.Store = closer.open(r.raw)
-	closer.shut(ref, p)
-	r.clock.pass(time.Hour)
-	_, got := closer.whole(ref, p, 5)
-	all.Wait()
-	seen := map[string]int{}
-	for _, name := range got {
-		seen[name]++
-	}
-	for w := range writers {
-		for _, name := range stored[w] {
-			require.Equal(t, 1, seen[name], name)
-		}
-		for _, name := range moved[w] {
-			require.Zero(t, seen[name], name)
-		}
-	}
-	g := r.group(ref)
-	require.Zero(t, g.Pending(), "the window takes no more")
-	t.Logf("%d items in the window, %d numbers", len(got), g.Tail)
 }
 
 // TestLargeClaim reads a claim of 100,000 items page by page: each costs what it
@@ -389,4 +290,44 @@ func TestLargeClaim(t *testing.T) {
 		t.Logf("%s: %d queries, %.0f read units", what, u.Requests, u.Read)
 		require.LessOrEqual(t, u.Requests, 100*(1000/256+3), "%s", what)
 	}
+}
+
+// TestMovedOnInPart lets the rest of a request's events be moved on, of which
+// the first are stored: none is lost, and none doubled.
+func TestMovedOnInPart(t *testing.T) {
+	b := newBill(t, minutes)
+	other := &rig{t: t, ctx: b.ctx, clock: b.clock, table: b.table}
+	other.Store = other.open(b.raw)
+	end := begin - begin%60_000 + 60_000
+	key := func(start core.Millis) core.Ref { return keyed(start.String() + "/" + start.Add(time.Minute).String()) }
+	first, next := key(end-60_000), key(end)
+	p := policy(func(p *core.Policy) { p.ShipAt, p.KeptUntil = end+5000, end.Add(2*retention) })
+	b.faults.Set(func(_ context.Context, c awstest.Call) awstest.Fault {
+		if c.Op == "PutItem" && c.Nth == 2 {
+			b.clock.pass(time.Minute + 10*time.Second)
+			other.shut(first, p)
+			_, got := other.whole(first, p, 0)
+			require.Equal(t, []string{"x1"}, got)
+		}
+		return awstest.None
+	})
+	_, err := b.ingester.Ingest(b.ctx, "in", []core.Event{big("x1", 300_000), big("x2", 300_000), big("x3", 300_000)})
+	require.NoError(t, err)
+	b.faults.Set(nil)
+	require.Equal(t, []string{"x1"}, b.drain(first, p))
+	require.Equal(t, []string{"x2", "x3"}, b.drain(next, p))
+}
+
+// TestPlainRecord shows that a group of no window is written as it was before
+// there were any.
+func TestPlainRecord(t *testing.T) {
+	r, ref, p := setup(t), keyed("k"), policy()
+	r.put(ref, p, "x1", "x2")
+	r.claim(ref, 1, p)
+	out, err := r.raw.GetItem(r.ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: recordKey(ref)})
+	require.NoError(t, err)
+	require.NotContains(t, out.Item, "closed")
+	held := out.Item["claims"].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberM).Value
+	require.NotContains(t, held, "fold")
+	require.NotContains(t, held, "sent")
 }

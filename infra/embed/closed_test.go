@@ -148,8 +148,8 @@ func TestClosedEmpty(t *testing.T) {
 	require.Empty(t, must(s.Groups(ctx, "b", nil, 0)))
 }
 
-// TestClosedInFullBuffer refuses nothing for good: the closed part is told of,
-// and the record that its buffer holds is as it was.
+// TestClosedRollsBack appends beside a closed part: nothing of the request is
+// stored, nor counted in its buffer.
 func TestClosedRollsBack(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, newMemFS(), small())

@@ -275,7 +275,7 @@ func TestSecretsThatDoNotWork(t *testing.T) {
 	catalog, err := core.NewCatalog(config(func(c *core.Config) {
 		c.Control.Tokens = []core.Secret{"env:CONTROL", "env:EMPTY"}
 		c.Sources[0].Auth = &core.Auth{Bearer: []core.Secret{"env:MISSING"}, Webhook: []core.Secret{"env:SIGN", "env:BAD"}}
-	}))
+	}), nil)
 	require.NoError(t, err)
 	const ofControl = "control.tokens[1] is empty: it would let anybody in"
 	const ofSources = `sources.orders.auth.bearer[0] can't be resolved: it is not set

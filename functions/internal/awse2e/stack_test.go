@@ -58,6 +58,7 @@ type stack struct {
 	functions map[string]*lambdatest.Function // by name
 	sources   []*lambdatest.Source
 	front     *httptest.Server
+	flushes   *httptest.Server // Lambda's own API, for the one function that others invoke
 	schedules *schedulertest.Fake
 	crashes   crashes
 }
@@ -80,6 +81,7 @@ func deploy(t testing.TB, config string) *stack {
 	s.wire(t, awstest.SQS(t))
 	t.Cleanup(func() {
 		s.front.Close()
+		s.flushes.Close()
 		for _, source := range s.sources {
 			source.Close()
 		}
@@ -132,6 +134,10 @@ func (s *stack) code(t testing.TB, config string) {
 	}
 	require.Equal(t, "/var/task/sluice.yaml", s.variables["SLUICE_CONFIG"], "the root is elsewhere here")
 	s.variables["SLUICE_CONFIG"] = filepath.Join(root, "sluice.yaml")
+	s.flushes = httptest.NewServer(lambdatest.Invocable(func(ctx context.Context, payload []byte) ([]byte, error) {
+		return s.functions["flush"].Invoke(ctx, payload)
+	}))
+	s.variables["SLUICE_FLUSH_URL"] = s.flushes.URL // there, the control function's alone
 	s.functions = make(map[string]*lambdatest.Function)
 	for resource, name := range names {
 		var p functionProperties

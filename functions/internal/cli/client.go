@@ -23,6 +23,8 @@ const (
 	defaultURL = "http://127.0.0.1:8080"
 	// askTimeout bounds a call that reads state or sends events.
 	askTimeout = time.Minute
+	// untilDone lets a call take as long as it takes.
+	untilDone time.Duration = -1
 	// maxAnswerBytes bounds an answer that is read, in bytes.
 	maxAnswerBytes = 64 << 20
 	// maxProblem bounds what is shown of an answer that is no problem document.
@@ -91,7 +93,7 @@ type call struct {
 	query   url.Values
 	header  http.Header
 	body    []byte
-	timeout time.Duration // 0: askTimeout
+	timeout time.Duration // 0: askTimeout; untilDone: none
 }
 
 // do makes a call and decodes its answer into out. An answer that is no
@@ -101,8 +103,11 @@ func (c *client) do(ctx context.Context, q call, out any) error {
 	if timeout == 0 {
 		timeout = askTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	if timeout != untilDone {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	r, err := c.request(ctx, q)
 	if err != nil {
 		return err

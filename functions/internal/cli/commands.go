@@ -16,6 +16,7 @@ type commands struct {
 	Send    sendCommand    `cmd:"" help:"Post events to a source of a running system."`
 	Buffers buffersCommand `cmd:"" help:"Show the buffers of a running system."`
 	Groups  groupsCommand  `cmd:"" help:"Show the groups of a buffer."`
+	Flush   flushCommand   `cmd:"" help:"Ship what is finished now."`
 	DLQ     dlqCommands    `cmd:"" help:"Look at dead letters, and replay them."       name:"dlq"`
 
 	Version versionCommand `cmd:"" help:"Print the version."`

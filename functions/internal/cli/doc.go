@@ -2,7 +2,7 @@
 //
 //	serve            runs the whole system in this process
 //	lint schema route   read a configuration; talk to nobody
-//	send buffers groups dlq   talk to a running system over its HTTP API
+//	send buffers groups flush dlq   talk to a running system over its HTTP API
 //
 // Exit codes: 0 it worked; 1 it did not; 2 the command line was wrong. What a
 // command is for goes to stdout, everything about it to stderr. Colours and

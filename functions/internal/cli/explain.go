@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"sluice/core"
@@ -40,15 +41,11 @@ func contentType(s string) string {
 
 func (r *routedThen) show(p *program, say paint) {
 	fmt.Fprintf(p.stdout, "\nbuffer       %s\n", say.bold(clean(r.Buffer)))
-	if r.GroupBy == "" {
-		fmt.Fprintln(p.stdout, "group        the only one")
+	if r.Window != nil {
+		r.Window.show(p, say, r)
 	} else {
-		fmt.Fprintf(p.stdout, "group        %s, from %s\n", keyCell(r.Group), clean(r.GroupBy))
+		r.showGroup(p)
 	}
-	c := &r.Conditions
-	fmt.Fprintf(p.stdout, "leaves       when the group has %s or %s, %s after its last event,\n",
-		plural(c.MaxItems, "event"), core.UnitBytes.Format(c.MaxBytes), millis(c.IdleTimeoutMs))
-	fmt.Fprintf(p.stdout, "             or %s after its first\n", millis(c.MaxWaitFromFirstMs))
 	if r.Ordered {
 		fmt.Fprintln(p.stdout, "order        kept: one batch of the group at a time")
 	}
@@ -57,6 +54,50 @@ func (r *routedThen) show(p *program, say paint) {
 		to += " " + r.Destination.To
 	}
 	fmt.Fprintf(p.stdout, "destination  %s (%s), as %s\n", clean(r.Destination.Name), clean(to), r.Destination.Format)
+}
+
+func (r *routedThen) showGroup(p *program) {
+	if r.GroupBy == "" {
+		fmt.Fprintln(p.stdout, "group        the only one")
+	} else {
+		fmt.Fprintf(p.stdout, "group        %s, from %s\n", keyCell(r.Group), clean(r.GroupBy))
+	}
+	if r.FlushEvery > 0 {
+		fmt.Fprintf(p.stdout, "leaves       by flushes alone, every %s, as batches of at most %s\n", millis(r.FlushEvery), plural(r.Conditions.MaxItems, "event"))
+		return
+	}
+	c := &r.Conditions
+	fmt.Fprintf(p.stdout, "leaves       when the group has %s or %s, %s after its last event,\n",
+		plural(c.MaxItems, "event"), core.UnitBytes.Format(c.MaxBytes), millis(c.IdleTimeoutMs))
+	fmt.Fprintf(p.stdout, "             or %s after its first\n", millis(c.MaxWaitFromFirstMs))
+}
+
+func (w *windowThen) show(p *program, say paint, r *routedThen) {
+	by := "the time of receipt"
+	if w.Time != "" {
+		by = clean(w.Time)
+	}
+	fmt.Fprintf(p.stdout, "window       %s to %s, by %s\n", clean(w.Start), clean(w.End), by)
+	if w.Late {
+		fmt.Fprintf(p.stdout, "             %s: its own window counts as shipped, so it is moved on into this one\n", say.yellow("late"))
+	}
+	what := "event"
+	if w.Fold != nil {
+		what = "row"
+		fmt.Fprintf(p.stdout, "folded       into %s\n", clean(strings.Join(w.Fold, ", ")))
+	}
+	switch {
+	case r.GroupBy != "":
+		fmt.Fprintf(p.stdout, "row          %s, from %s\n", keyCell(w.Row), clean(r.GroupBy))
+	case w.Fold != nil:
+		fmt.Fprintln(p.stdout, "row          the only one")
+	}
+	how := "whole, at"
+	if r.FlushEvery > 0 {
+		how = "by the first flush (they are made every " + millis(r.FlushEvery) + ") after"
+	}
+	fmt.Fprintf(p.stdout, "leaves       %s %s (%s after its end), as batches of at most %s\n",
+		how, clean(w.ShipsAt), millis(w.GraceMs), plural(r.Conditions.MaxItems, what))
 }
 
 func millis(ms int64) string {

@@ -97,8 +97,22 @@ type routedThen struct {
 	Group       string        `json:"group"`
 	GroupBy     string        `json:"groupBy"`
 	Ordered     bool          `json:"ordered"`
+	Window      *windowThen   `json:"window,omitempty"`       // the group is one
+	FlushEvery  int64         `json:"flushEveryMs,omitempty"` // it leaves by flushes alone
 	Conditions  conditions    `json:"conditions"`
 	Destination destinationTo `json:"destination"`
+}
+
+// windowThen is the time window that the event counts in. Times are RFC 3339.
+type windowThen struct {
+	Start   string   `json:"start"`
+	End     string   `json:"end"`
+	ShipsAt string   `json:"shipsAt"` // the end and the grace
+	GraceMs int64    `json:"graceMs"`
+	Time    string   `json:"time,omitempty"` // template; "": the time of receipt
+	Late    bool     `json:"late,omitempty"` // its own counts as shipped: it is moved on into this one
+	Row     string   `json:"row"`            // key
+	Fold    []string `json:"fold,omitempty"` // the row's columns
 }
 
 type conditions struct {
@@ -176,8 +190,8 @@ func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config
 		return e, nil
 	}
 	for i := range store.parts {
-		ref := store.parts[i].Ref
-		e.Routes = append(e.Routes, then(catalog.Buffer(ref.Buffer), ref.Key))
+		part := &store.parts[i]
+		e.Routes = append(e.Routes, then(catalog.Buffer(part.Ref.Buffer), part, clock.Now()))
 	}
 	return e, nil
 }
@@ -218,16 +232,34 @@ func openedUp(c *core.Config) *core.Config {
 	return &open
 }
 
-func then(s *core.Subscription, key string) routedThen {
+func then(s *core.Subscription, part *core.Part, now core.Millis) routedThen {
 	b, d := s.Buffer, s.Destination
 	return routedThen{
-		Buffer: b.Name, Group: key, GroupBy: b.GroupBy, Ordered: b.Ordered,
+		Buffer: b.Name, Group: part.Ref.Key, GroupBy: b.GroupBy, Ordered: b.Ordered,
+		Window: windowed(s, part, now), FlushEvery: b.FlushEvery.Milliseconds(),
 		Conditions: conditions{
 			MaxItems: b.Batch.MaxItems, MaxBytes: b.Batch.MaxBytes,
 			IdleTimeoutMs: b.Batch.IdleTimeout.Milliseconds(), MaxWaitFromFirstMs: b.Batch.MaxWait.Milliseconds(),
 		},
 		Destination: destinationTo{Name: d.Name, Type: d.Type, To: endpoint(d), Format: d.Format},
 	}
+}
+
+// windowed is the time window that a part is, or nil.
+func windowed(s *core.Subscription, part *core.Part, now core.Millis) *windowThen {
+	c := s.Buffer.Window
+	if c == nil {
+		return nil
+	}
+	w := &windowThen{ShipsAt: part.Policy.ShipAt.String(), GraceMs: c.Grace.Milliseconds(), Time: c.Time}
+	w.Start, w.End, _ = strings.Cut(part.Ref.Key, "/")
+	event := &part.Events[0]
+	_, w.Late, _ = s.Place(event, now) // it has been placed before
+	w.Row, _ = s.Key(event)
+	for i := range s.Buffer.Fold {
+		w.Fold = append(w.Fold, s.Buffer.Fold[i].Name)
+	}
+	return w
 }
 
 // endpoint is a destination's URL or path. A query may hold a secret.

@@ -29,16 +29,21 @@ type serveCommand struct {
 	Grace     time.Duration `default:"10s"            help:"How long requests and sends may go on when it stops (default: ${default})." placeholder:"DURATION"`
 	LogLevel  string        `default:"info"           enum:"debug,info,warn,error"                                                      help:"What to log: debug, info, warn or error (default: ${default})."        placeholder:"LEVEL"`
 	LogFormat string        `default:"auto"           enum:"auto,text,json"                                                             help:"auto, text or json; auto is text on a terminal (default: ${default})." placeholder:"FORMAT"`
+
+	Drain bool `help:"Flush everything but open time windows when it stops, however long that takes."`
 }
 
 // Help shows examples.
 func (*serveCommand) Help() string {
 	return `SIGTERM and SIGINT stop it in good order; what is pending stays in the data folder, and keeps its deadlines for the next start. A second one ends it at once. SIGHUP makes it read the configuration again.
 
+With --drain it ships what is pending before it stops, and exits 1 if that fails; a second signal ends the drain in good order, a third ends the process at once.
+
 Examples:
 
     sluice serve
-    sluice serve --config prod.yaml --data /var/lib/sluice --listen :8080`
+    sluice serve --config prod.yaml --data /var/lib/sluice --listen :8080
+    sluice serve --drain`
 }
 
 // AfterApply checks what the grammar cannot say.
@@ -60,6 +65,12 @@ func (c *serveCommand) AfterApply() error {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	reload, stop := hangups() // first of all: until then a hang-up is the end
 	defer stop()
+	var hurry <-chan struct{}
+	if c.Drain {
+		var forget func()
+		hurry, forget = secondSignal(ctx)
+		defer forget()
+	}
 	signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 	log, err := p.logger(c.LogLevel, c.LogFormat)
 	if err != nil {
@@ -70,7 +81,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	err = p.serve(ctx, wire.ServeOptions{
-		Config: c.Config, Data: c.Data, Listen: c.Listen, Grace: c.Grace,
+		Config: c.Config, Data: c.Data, Listen: c.Listen, Grace: c.Grace, Drain: c.Drain, Hurry: hurry,
 		Stdout: p.stdout, Log: log, Reload: reload,
 		Ready: func(url string) { p.welcome(cfg, c.Data, url) },
 	})
@@ -118,6 +129,33 @@ func hangups() (reload <-chan struct{}, stop func()) {
 		signal.Stop(signals)
 		close(done)
 		forwarding.Wait()
+	}
+}
+
+// secondSignal is closed at the second SIGTERM or SIGINT; the first one ends
+// ctx. A third one is the end of the process again.
+func secondSignal(ctx context.Context) (second <-chan struct{}, stop func()) {
+	left := 2
+	if ctx.Err() != nil {
+		left = 1
+	}
+	signals, came, done := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		defer signal.Stop(signals)
+		for ; left > 0; left-- {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+		}
+		close(came)
+	})
+	return came, func() {
+		close(done)
+		counting.Wait()
 	}
 }
 

@@ -56,6 +56,41 @@ func TestHangupWhileStarting(t *testing.T) { //nolint:paralleltest // signals ar
 	require.Equal(t, exitOK, <-code, stderr)
 }
 
+// TestDrainIsCutShortByASecondSignal: the first is the one that ends ctx.
+func TestDrainIsCutShortByASecondSignal(t *testing.T) { //nolint:paralleltest // signals are the whole process's
+	name := filepath.Join(t.TempDir(), "sluice.yaml")
+	require.NoError(t, os.WriteFile(name, []byte(worldConfig), 0o600))
+	for ended, signals := range map[bool][]syscall.Signal{false: {syscall.SIGTERM, syscall.SIGINT}, true: {syscall.SIGTERM}} {
+		p, _, _, stderr := console(t, strings.NewReader(""))
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		p.serve = func(_ context.Context, o wire.ServeOptions) error {
+			require.True(t, o.Drain)
+			for _, s := range signals {
+				select {
+				case <-o.Hurry:
+					require.Fail(t, "too early")
+				default:
+				}
+				require.NoError(t, syscall.Kill(os.Getpid(), s))
+			}
+			<-o.Hurry
+			return nil
+		}
+		if ended {
+			cancel()
+		}
+		require.Equal(t, exitOK, p.run(ctx, []string{"serve", "--drain", "--config", name}), stderr)
+	}
+	p, _, _, stderr := console(t, strings.NewReader(""))
+	p.serve = func(_ context.Context, o wire.ServeOptions) error {
+		require.False(t, o.Drain)
+		require.Nil(t, o.Hurry)
+		return nil
+	}
+	require.Equal(t, exitOK, p.run(t.Context(), []string{"serve", "--config", name}), stderr)
+}
+
 func TestWait(t *testing.T) { //nolint:paralleltest // a bubble's clock
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

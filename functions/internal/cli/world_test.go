@@ -67,11 +67,12 @@ func newWorld() (*world, error) {
 		Store: w.store, Timer: dropping{}, Queue: dropping{}, DeadLetters: letters, Clock: clock,
 		IDs:      core.IDsFunc(w.id),
 		Sender:   func(name string) core.Sender { return destination{w, name} },
-		Observer: &core.Observer{Attempt: last.Record},
+		Observer: &core.Observer{Attempt: last.Record}, Rand: longest{},
 	}
 	w.api, err = api.New(api.Backend{
 		Catalog: catalog, Ingester: core.NewIngester(catalog, ports), Replayer: core.NewReplayer(catalog, ports, letters),
-		Store: w.store, DeadLetters: letters, Attempts: last, Ready: func() error { return nil },
+		Store: w.store, DeadLetters: letters, Attempts: last, Flusher: core.NewFlusher(catalog, ports, new(core.Cadence)),
+		Ready: func() error { return nil },
 	}, api.Options{Clock: clock, Resolve: func(core.Secret) (string, error) { return "swordfish", nil }})
 	if err != nil {
 		return nil, err
@@ -134,6 +135,11 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	h.ServeHTTP(rw, r)
 }
+
+// longest makes every wait as long as it may be.
+type longest struct{}
+
+func (longest) Int64N(n int64) int64 { return n - 1 }
 
 // dropping is a timer and a queue that lose every hint.
 type dropping struct{}

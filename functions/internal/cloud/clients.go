@@ -100,3 +100,13 @@ func (c clients) parameterStore() aws.Config {
 	sdk.BaseEndpoint = at(c.endpoints.SSM)
 	return sdk
 }
+
+// lambda is the SDK's configuration for an invocation that is waited for: it
+// takes as long as its caller's ctx lets it.
+func (c clients) lambda() aws.Config {
+	sdk := c.config.Copy()
+	if b, ok := sdk.HTTPClient.(*awshttp.BuildableClient); ok {
+		sdk.HTTPClient = b.WithTimeout(0)
+	}
+	return sdk
+}

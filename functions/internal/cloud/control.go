@@ -30,11 +30,15 @@ const (
 )
 
 // Control makes the function that answers control calls: the state of buffers
-// and groups, dead letters, and their replay.
+// and groups, dead letters, their replay, and flushes, which it has the flush
+// function make.
 func Control(ctx context.Context, p Process) (HTTPHandler, error) {
 	f, err := setup(ctx, p, controlSecrets)
 	if err != nil {
 		return nil, err
+	}
+	if f.env.FlushURL == "" {
+		return nil, core.Errorf(core.Invalid, "SLUICE_FLUSH_URL is not set; the template sets it")
 	}
 	open, err := f.senders()
 	if err != nil {
@@ -52,6 +56,7 @@ func (f *function) control(o *outside, find func(string) core.Sender) (HTTPHandl
 		Store:       o.store,
 		Replayer:    replayer{core.NewReplayer(f.catalog, ports, o.letters)},
 		DeadLetters: o.letters,
+		Flusher:     &invoker{catalog: f.catalog, clock: f.clock, sdk: f.clients.lambda(), url: f.env.FlushURL},
 		Attempts:    new(api.LastAttempts), // they are made elsewhere
 	}, api.Options{Resolve: f.settings.resolve, Clock: f.clock, Log: f.log, MaxListBytes: listBytes})
 	if err != nil {

@@ -26,6 +26,7 @@ type Env struct {
 	DeadLetterQueueURL string
 	ScheduleGroup      string
 	ScheduleRoleARN    string
+	FlushURL           string        // at which Lambda invokes the flush function; "": this function does not
 	Threshold          time.Duration // from when on a deadline is a schedule
 	LogLevel           slog.Level
 	Environment        string // the stack's name, which tells metrics apart; may be ""
@@ -55,6 +56,7 @@ func ReadEnv(lookup Lookup) (Env, error) {
 		DeadLetterQueueURL: r.url("SLUICE_DEAD_LETTER_QUEUE_URL"),
 		ScheduleGroup:      r.required("SLUICE_SCHEDULE_GROUP"),
 		ScheduleRoleARN:    r.arn("SLUICE_SCHEDULE_ROLE_ARN", "iam"),
+		FlushURL:           r.address("SLUICE_FLUSH_URL"),
 		Threshold:          r.seconds("SLUICE_SCHEDULER_THRESHOLD", sqs.MinThreshold, sqs.MaxThreshold),
 		LogLevel:           r.level("SLUICE_LOG_LEVEL"),
 		Environment:        r.optional("SLUICE_ENVIRONMENT", ""),
@@ -174,11 +176,15 @@ func (r *reader) level(name string) slog.Level {
 // endpoint is where a service is, by the variables that all of AWS's tools go by.
 func (r *reader) endpoint(service string) string {
 	name := "AWS_ENDPOINT_URL_" + service
-	v := r.optional(name, "")
-	if v == "" {
+	if r.optional(name, "") == "" {
 		name = "AWS_ENDPOINT_URL"
-		v = r.optional(name, "")
 	}
+	return r.address(name)
+}
+
+// address reads a URL that may be left out.
+func (r *reader) address(name string) string {
+	v := r.optional(name, "")
 	if v != "" && !absolute(v) {
 		r.fault(name, "is no URL; it must begin with https:// or http:// and a host")
 	}

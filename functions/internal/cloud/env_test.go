@@ -23,6 +23,7 @@ func TestReadEnv(t *testing.T) {
 		DeliverQueueURL:    "https://sqs.eu-central-1.amazonaws.com/1/deliveries",
 		DeadLetterQueueURL: "https://sqs.eu-central-1.amazonaws.com/1/letters",
 		ScheduleGroup:      "group", ScheduleRoleARN: "arn:aws:iam::1:role/schedules",
+		FlushURL:  vars["SLUICE_FLUSH_URL"],
 		Threshold: time.Minute, LogLevel: slog.LevelInfo, Environment: "dev",
 		Region: "eu-central-1", Credentials: Credentials{Key: "key", Secret: "secret"},
 	}, e)

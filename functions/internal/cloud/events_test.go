@@ -36,7 +36,7 @@ func start(t *testing.T, name string) lambdatest.Handler {
 	case "deliver":
 		return lambdatest.Handle(r.deliver(r.outside, r.sender))
 	case "flush":
-		return lambdatest.Handle(r.flushing(r.outside, new(upkeep)))
+		return lambdatest.Handle(r.flushing(r.outside, r.sender, new(upkeep)))
 	case "control":
 		h, err := r.control(r.outside, r.sender)
 		require.NoError(t, err)

@@ -3,21 +3,27 @@ package cloud
 import (
 	"context"
 	"errors"
-	"sync"
+	"log/slog"
+	"slices"
 	"time"
 
 	"sluice/core"
 	"sluice/functions/internal/edge"
-	"sluice/infra/emf"
+	"sluice/functions/internal/report"
 )
 
-// maintaining is room at the end of a flush, behind the sweep.
-const maintaining = 15 * time.Second
+// sweeping is how long a sweep may take, so that what follows has its turn
+// before the next run begins. What it does not get to is for that one.
+const sweeping = 40 * time.Second
 
-// FlushReport is what came of a flush.
+// FlushReport is what came of a run of the flush function.
 type FlushReport struct {
-	HandedOver int  `json:"handedOver"` // groups whose hints were lost, or whose deliverers have died
-	Unfinished bool `json:"unfinished"` // there was no time for all; the next flush goes on
+	report.House
+
+	HandedOver int    `json:"handedOver"`           // groups whose hints were lost, or whose deliverers have died
+	Unfinished bool   `json:"unfinished"`           // there was no time to sweep all; the next run goes on
+	SweepError string `json:"sweepError,omitempty"` // why the sweep beside a flush by hand failed
+	Left       []Left `json:"left,omitzero"`        // after a final flush by hand: what each buffer still holds
 }
 
 // FlushHandler flushes.
@@ -30,106 +36,151 @@ type maintainer interface {
 }
 
 // Flush makes the function that finds, every minute, what lost hints and dead
-// deliverers have left behind, keeps the store up, and says what waits in it.
+// deliverers have left behind, keeps the store up, says what waits in it, and
+// flushes the buffers that leave by flushes alone. By hand, it flushes any.
 func Flush(ctx context.Context, p Process) (FlushHandler, error) {
-	f, err := setup(ctx, p, noSecrets)
+	f, err := setup(ctx, p, destinationSecrets)
+	if err != nil {
+		return nil, err
+	}
+	open, err := f.senders()
 	if err != nil {
 		return nil, err
 	}
 	s := f.store()
-	return f.flushing(&outside{store: s, timer: f.ladder(), queue: f.queue()}, s), nil
+	return f.flushing(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), turns: s}, open.Sender, s), nil
 }
 
-func (f *function) flushing(o *outside, m maintainer) FlushHandler {
-	sweeper := core.NewSweeper(f.catalog, f.ports(o))
-	waiting := measuring{store: o.store, metrics: f.metrics, clock: f.clock}
-	var sized []string
+// flushes are the runs of the flush function in one process, one at a time.
+type flushes struct {
+	*function
+
+	store     core.Store
+	keeper    maintainer
+	sweeper   *core.Sweeper
+	flusher   *core.Flusher
+	scheduled []string // buffers that leave by flushes alone
+	sized     []string // buffers whose size is limited
+	waiting   measuring
+}
+
+func (f *function) flushing(o *outside, find func(string) core.Sender, m maintainer) FlushHandler {
+	ports := f.ports(o)
+	// A process has one run at a time, and that one buffer at a time, with no more
+	// sends than its destination takes: there is nothing to hold back besides.
+	ports.Sender, ports.DeadLetters, ports.Coordinator = boundedSenders(find, settling), o.letters, o.turns
+	r := &flushes{
+		function: f, store: o.store, keeper: m,
+		sweeper: core.NewSweeper(f.catalog, ports), flusher: core.NewFlusher(f.catalog, ports, new(core.Cadence)),
+		waiting: measuring{store: o.store, metrics: f.metrics, clock: f.clock},
+	}
+	for _, s := range r.flusher.Scheduled() {
+		r.scheduled = append(r.scheduled, s.Buffer)
+	}
 	for i := range f.settings.config.Buffers {
 		if b := &f.settings.config.Buffers[i]; b.Size > 0 {
-			sized = append(sized, b.Name)
+			r.sized = append(r.sized, b.Name)
 		}
 	}
 	return invocations(f, func(ctx context.Context, e edge.FlushEvent) (FlushReport, error) {
-		var r FlushReport
-		var swept error
-		r.HandedOver, swept = f.sweep(ctx, sweeper)
-		if errors.Is(swept, context.DeadlineExceeded) && ctx.Err() == nil {
-			r.Unfinished, swept = true, nil
+		if e.Flush != nil {
+			return r.byHand(ctx, e.Flush.Options())
 		}
-		err := errors.Join(
-			step("sweep", swept),
-			step("maintain the store", m.Maintain(ctx, sized)),
-			step("measure the store", waiting.measure(ctx)),
-		)
-		f.log.Info("flushed", "caller", e.Caller(), "handedOver", r.HandedOver, "unfinished", r.Unfinished)
-		return r, err
+		return r.minute(ctx, e.Caller())
 	})
+}
+
+// minute does what has to be done every minute. The flush comes last: it may
+// take until the function's end, while another process does the next minute's
+// work, and the turn keeps the two from flushing the same buffer. Its error names
+// every buffer that failed.
+func (r *flushes) minute(ctx context.Context, caller string) (FlushReport, error) {
+	var out FlushReport
+	err := errors.Join(
+		step("sweep", r.sweep(ctx, &out)),
+		step("maintain the store", r.keeper.Maintain(ctx, r.sized)),
+		step("measure the store", r.waiting.measure(ctx)),
+	)
+	r.function.flush() // what was measured is not to wait for the flush
+	shipped, failed := core.FlushReport{}, error(nil)
+	if len(r.scheduled) > 0 {
+		shipped, failed = r.flusher.Flush(ctx, core.FlushOptions{Only: r.scheduled})
+	}
+	// The others are not flushed in any minute.
+	shipped.Buffers = slices.DeleteFunc(shipped.Buffers, func(b core.BufferFlush) bool { return b.Reason == core.SkippedNotSelected })
+	out.House = report.Of(&shipped)
+	r.faults(&shipped)
+	r.tell(ctx, caller, &out)
+	return out, errors.Join(err, failed, shipped.Err())
+}
+
+// byHand makes a flush that somebody asks for, and a sweep behind it. It fails
+// only when it has not begun: whoever has called reads in the report what else
+// did.
+func (r *flushes) byHand(ctx context.Context, o core.FlushOptions) (FlushReport, error) {
+	shipped, err := r.flusher.Flush(ctx, o)
+	if err != nil {
+		return FlushReport{}, err
+	}
+	out := FlushReport{House: report.Of(&shipped)}
+	r.faults(&shipped)
+	if err := r.sweep(ctx, &out); err != nil {
+		out.SweepError = err.Error()
+	}
+	if o.Final {
+		out.Left, err = r.left(ctx)
+	}
+	r.tell(ctx, "hand", &out)
+	return out, step("see what is left", err)
+}
+
+// tell logs a report, in one line.
+func (r *flushes) tell(ctx context.Context, caller string, out *FlushReport) {
+	level := slog.LevelInfo
+	if !out.OK || out.SweepError != "" {
+		level = slog.LevelWarn
+	}
+	attrs := []slog.Attr{
+		slog.String("caller", caller), slog.Int("handedOver", out.HandedOver), slog.Bool("unfinished", out.Unfinished),
+		slog.Any("report", &out.House),
+	}
+	if out.SweepError != "" {
+		attrs = append(attrs, slog.String("sweepError", out.SweepError))
+	}
+	if out.Left != nil {
+		attrs = append(attrs, slog.Any("left", out.Left))
+	}
+	r.log.LogAttrs(ctx, level, "flushed", attrs...)
+}
+
+// faults logs the errors of which a report says no more than that they are ours.
+func (r *flushes) faults(shipped *core.FlushReport) {
+	for i := range shipped.Buffers {
+		b := &shipped.Buffers[i]
+		for _, err := range []error{b.Err, b.ReleaseErr, b.AckErr, b.RecoverErr} {
+			if err != nil && core.CodeOf(err) == core.Internal {
+				r.log.Error("a flush failed", "buffer", b.Buffer, "error", err)
+			}
+		}
+	}
 }
 
 // step names what has failed.
 func step(op string, err error) error { return core.Wrap(core.CodeOf(err), err, "%s", op) }
 
-// sweep sweeps for as long as there is room behind it.
-func (f *function) sweep(ctx context.Context, s *core.Sweeper) (int, error) {
+// sweep sweeps for as long as it may.
+func (r *flushes) sweep(ctx context.Context, out *FlushReport) error {
+	room := sweeping
 	if deadline, ok := ctx.Deadline(); ok {
-		left := time.Until(deadline)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(left-maintaining, left/2))
-		defer cancel()
+		room = min(room, time.Until(deadline)/2)
 	}
-	n, err := s.Sweep(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return n, err
-}
-
-// LongestRest is the longest time between two measurings of what waits. The
-// alarm on its age looks back over a little more.
-const LongestRest = time.Hour
-
-const (
-	// measuredAMinute is how many groups are read a minute, on average, to
-	// measure what waits: with that many waiting, every run does.
-	measuredAMinute = 1000
-	// early is by how much a run may come early, or an earlier one be late.
-	early = 30 * time.Second
-)
-
-// measuring measures what waits in a store. As that reads every group, it
-// rests the longer the more there are: without that, a million groups that wait
-// for a destination would cost more than all else.
-type measuring struct {
-	store   core.Store
-	metrics *emf.Metrics
-	clock   core.Clock
-
-	mu   sync.Mutex
-	next core.Millis
-}
-
-// measure measures, unless it has to rest.
-func (m *measuring) measure(ctx context.Context) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.clock.Now()
-	if now < m.next && m.next <= now.Add(LongestRest) { // else the clock was set back
+	sweep, cancel := context.WithTimeout(ctx, room)
+	defer cancel()
+	var err error
+	out.HandedOver, err = r.sweeper.Sweep(sweep)
+	if err != nil && errors.Is(sweep.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		out.Unfinished = true
 		return nil
 	}
-	stats, err := m.store.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	m.metrics.Gauges(stats)
-	groups := 0
-	for i := range stats {
-		groups += stats[i].Groups
-	}
-	m.next = now.Add(rest(groups))
-	return nil
-}
-
-// rest is how long to rest after so many groups were measured.
-func rest(groups int) time.Duration {
-	return max(0, min(LongestRest, time.Duration(groups)*time.Minute/measuredAMinute)-early)
+	return err
 }

@@ -15,6 +15,7 @@ type outside struct {
 	timer   core.Timer
 	queue   core.Queue
 	letters letters
+	turns   core.Coordinator // nil: the store is this process's alone
 }
 
 // letters are the dead letters, put and looked at.

@@ -2,7 +2,6 @@ package cloud
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"sluice/core"
 	"sluice/core/message"
-	"sluice/functions/internal/edge"
 	"sluice/infra/sqs"
 )
 
@@ -241,81 +239,4 @@ func TestRedriveOutOfTime(t *testing.T) { //nolint:paralleltest // a bubble
 		require.Len(t, r.delivers(t, 32*time.Second, e), 1, "two slots, and 2 s in which to begin")
 		require.Len(t, r.crm.batches(), 2)
 	})
-}
-
-// upkeep is a store's maintenance.
-type upkeep struct {
-	calls [][]string
-	err   error
-}
-
-func (u *upkeep) Maintain(_ context.Context, sized []string) error {
-	u.calls = append(u.calls, sized)
-	return u.err
-}
-
-// A flush finds what a lost hint has left behind, keeps the store up, and
-// measures it.
-func TestFlush(t *testing.T) { //nolint:paralleltest // a bubble
-	synctest.Test(t, func(t *testing.T) {
-		r, u := setUp(t, yaml+"  sized: {from: [other], to: crm, size: 100}\n"), new(upkeep)
-		r.append("a", 1)
-		<-time.After(11 * time.Second)
-		h := r.flushing(r.outside, u)
-		report, err := h(t.Context(), edge.FlushEvent{Source: "aws.scheduler"})
-		require.NoError(t, err)
-		require.Equal(t, FlushReport{HandedOver: 1}, report)
-		require.Equal(t, [][]string{{"sized"}}, u.calls)
-		require.Len(t, r.queue.all(), 1)
-		require.Equal(t, "aws.scheduler", r.log.line(t, "flushed")["caller"])
-		require.EqualValues(t, 11, r.log.line(t, `"sluice_oldest_seconds":`)["sluice_oldest_seconds"])
-
-		report, err = h(t.Context(), edge.FlushEvent{})
-		require.NoError(t, err)
-		require.Equal(t, FlushReport{}, report, "it was handed over a moment ago")
-	})
-}
-
-// All steps are taken, and all that failed is told.
-func TestFlushThatFails(t *testing.T) { //nolint:paralleltest // a bubble
-	synctest.Test(t, func(t *testing.T) {
-		r, u := setUp(t, yaml), &upkeep{err: core.Errorf(core.Unavailable, "it is throttled")}
-		r.append("a", 1)
-		<-time.After(11 * time.Second)
-		r.queue.err = core.Errorf(core.Unavailable, "SQS does not answer")
-		_, err := r.flushing(r.outside, u)(t.Context(), edge.FlushEvent{})
-		require.EqualError(t, err, "sweep: SQS does not answer\nmaintain the store: it is throttled")
-		require.Contains(t, r.log.String(), "sluice_oldest_seconds")
-	})
-}
-
-// A sweep that does not get through leaves room for what follows, and is no
-// failure: the next one goes on.
-func TestFlushOfABacklog(t *testing.T) { //nolint:paralleltest // a bubble
-	synctest.Test(t, func(t *testing.T) {
-		r, u := setUp(t, yaml), new(upkeep)
-		for i := range 70 {
-			r.append(fmt.Sprint(i), 1)
-		}
-		<-time.After(11 * time.Second)
-		r.outside.queue = slow{r.queue, 15 * time.Second}
-		ctx, cancel := context.WithTimeout(t.Context(), 55*time.Second)
-		defer cancel()
-		report, err := r.flushing(r.outside, u)(ctx, edge.FlushEvent{})
-		require.NoError(t, err)
-		require.Equal(t, FlushReport{HandedOver: 3 * 16, Unfinished: true}, report, "three rounds of 16 at a time")
-		require.Len(t, u.calls, 1)
-	})
-}
-
-// slow is a queue that takes its time.
-type slow struct {
-	core.Queue
-
-	each time.Duration
-}
-
-func (s slow) Hand(ctx context.Context, d core.Delivery) error {
-	<-time.After(s.each)
-	return s.Queue.Hand(ctx, d)
 }

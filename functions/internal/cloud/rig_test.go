@@ -49,6 +49,7 @@ func variables(t testing.TB, config string) map[string]string {
 		"SLUICE_DEAD_LETTER_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/1/letters",
 		"SLUICE_SCHEDULE_GROUP":        "group",
 		"SLUICE_SCHEDULE_ROLE_ARN":     "arn:aws:iam::1:role/schedules",
+		"SLUICE_FLUSH_URL":             "https://lambda.eu-central-1.amazonaws.com/2015-03-31/functions/flush/invocations",
 		"SLUICE_ENVIRONMENT":           "dev",
 		"AWS_REGION":                   "eu-central-1",
 		"AWS_ACCESS_KEY_ID":            "key",
@@ -277,12 +278,17 @@ func failures(t *testing.T, r events.SQSEventResponse, err error) []string {
 // call makes a call over HTTP, and returns the answer.
 func call(t *testing.T, h HTTPHandler, method, path, token, body string) events.APIGatewayV2HTTPResponse {
 	t.Helper()
+	return callWith(t.Context(), t, h, method, path, token, body)
+}
+
+func callWith(ctx context.Context, t *testing.T, h HTTPHandler, method, path, token, body string) events.APIGatewayV2HTTPResponse {
+	t.Helper()
 	e := events.APIGatewayV2HTTPRequest{Version: "2.0", RawPath: path, Body: body, Headers: map[string]string{"host": "api.example.com"}}
 	if token != "" {
 		e.Headers["authorization"] = "Bearer " + token
 	}
 	e.RequestContext.Stage, e.RequestContext.HTTP.Method, e.RequestContext.HTTP.SourceIP = "$default", method, "203.0.113.7"
-	answer, err := h(t.Context(), e)
+	answer, err := h(ctx, e)
 	require.NoError(t, err)
 	return answer
 }

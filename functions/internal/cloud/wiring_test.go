@@ -19,6 +19,8 @@ import (
 
 	"sluice/functions/internal/api"
 	"sluice/functions/internal/edge"
+	"sluice/functions/internal/lambdatest"
+	"sluice/functions/internal/report"
 	"sluice/infra/awstest"
 )
 
@@ -52,6 +54,15 @@ func newStack(t *testing.T, config string) *stack {
 		"AWS_ENDPOINT_URL_DYNAMODB":    awstest.DynamoDBURL(t),
 		"AWS_ENDPOINT_URL_SQS":         awstest.SQSURL(t),
 	})
+	lambda := httptest.NewServer(lambdatest.Invocable(func(ctx context.Context, payload []byte) ([]byte, error) {
+		answer, err := lambdatest.Handle(s.flush)(ctx, payload)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(answer)
+	}))
+	t.Cleanup(lambda.Close)
+	vars["SLUICE_FLUSH_URL"] = lambda.URL
 	p, ctx := Process{Env: lookup(vars), Stdout: s.log, HTTP: new(fresh)}, t.Context()
 	var err error
 	s.ingest, err = Ingest(ctx, p)
@@ -123,11 +134,13 @@ control: {tokens: [env:CONTROL]}
 sources:
   now: {type: http, auth: {bearer: [env:TOKEN]}}
   soon: {type: http, auth: {bearer: [env:TOKEN]}}
+  rare: {type: http, auth: {bearer: [env:TOKEN]}}
 destinations:
   crm: {type: http, url: %q, allowPrivate: true}
 buffers:
   now: {from: [now], to: crm, batch: {maxItems: 1}, size: 10}
   soon: {from: [soon], to: crm, batch: {idleTimeoutMs: 100, maxWaitFromFirstMs: 1000}}
+  rare: {from: [rare], to: crm, flush: {every: 5m}}
 `, crm.URL))
 	require.Equal(t, http.StatusOK, call(t, s.ingest, http.MethodGet, "/readyz", "", "").StatusCode)
 
@@ -155,10 +168,26 @@ buffers:
 	require.JSONEq(t, `{"replayed":1,"failed":0,"left":0}`, answer.Body)
 	require.Equal(t, `replay {"n":2}`+"\n", <-got)
 
-	// nothing is left
-	report, err := s.flush(t.Context(), edge.FlushEvent{})
+	// it leaves by flushes alone: of the minute, of a call, and by hand
+	s.post("rare", `{"n":3}`)
+	flushed, err := s.flush(t.Context(), edge.FlushEvent{Source: "aws.scheduler"})
 	require.NoError(t, err)
-	require.Equal(t, FlushReport{}, report)
+	require.Equal(t, report.Buffers{{Name: "rare", Rows: 1}}, flushed.Buffers)
+	require.Equal(t, `flush {"n":3}`+"\n", <-got)
+
+	s.post("rare", `{"n":4}`)
+	answer = call(t, s.control, http.MethodPost, "/v1/buffers/rare/flush", "control-token", "")
+	require.Contains(t, answer.Body, `"reason":"cadence"`)
+	answer = call(t, s.control, http.MethodPost, "/v1/flush", "control-token", `{"force":true}`)
+	require.Contains(t, answer.Body, `"rare":{"buckets":0,"rows":1,"skipped":false}`)
+	require.Equal(t, `flush {"n":4}`+"\n", <-got)
+
+	// nothing is left
+	flushed, err = s.flush(t.Context(), edge.FlushEvent{Flush: &edge.FlushCall{Force: true, Final: true}})
+	require.NoError(t, err)
+	require.True(t, flushed.OK)
+	require.Empty(t, flushed.SweepError)
+	require.Equal(t, []Left{}, flushed.Left)
 	var buffers api.BufferList
 	answer = call(t, s.control, http.MethodGet, "/v1/buffers", "control-token", "")
 	require.NoError(t, json.Unmarshal([]byte(answer.Body), &buffers))

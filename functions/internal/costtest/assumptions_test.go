@@ -98,7 +98,7 @@ func template(t *testing.T) deployed {
 			"ingest":  number(t, text, `(?m)^  IngestMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 			"check":   number(t, text, `(?m)^  CheckMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 			"deliver": number(t, text, `(?m)^  DeliverMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
-			"flush":   number(t, text, `(?m)^  FlushFunction:\n(?:    .*\n)*?      MemorySize: (\d+)$`),
+			"flush":   number(t, text, `(?m)^  FlushMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 		},
 		sources:    strings.Count(text, "Type: SQS\n"),
 		alarmed:    strings.Count(text, "MetricName: ") - strings.Count(text, "MetricName: Url"), // there is no function URL

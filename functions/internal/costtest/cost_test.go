@@ -13,7 +13,7 @@ func TestMillion(t *testing.T) {
 	totals := map[string]float64{}
 	for i := range ways {
 		w := &ways[i]
-		s, hard := deploy(t), deploy(t)
+		s, hard := deploy(t, w.instead), deploy(t, w.instead)
 		u, v := w.use(s, order).times(million), w.use(hard, opaque).times(million)
 		kept := s.deployed.retention
 		totals[w.name] = u.cost(kept)
@@ -32,8 +32,7 @@ func TestMillion(t *testing.T) {
 // TestSteps counts what each thing on a group's way asks for.
 func TestSteps(t *testing.T) {
 	b := table{head: []string{"step", "DynamoDB requests", "write units: table + indexes", "read units", "SQS requests", "a million of them"}}
-	s := deploy(t)
-	for _, p := range steps(s) {
+	for _, p := range append(steps(deploy(t, "")), windowSteps(deploy(t, windowed))...) {
 		b.rows = append(b.rows, []string{
 			p.name, fmt.Sprintf("%.0f", p.calls), fmt.Sprintf("%.0f + %.0f", p.write, p.indexed), fmt.Sprintf("%.0f", p.read),
 			fmt.Sprintf("%.0f", p.sent+p.polled), dollars(p.times(million).cost(0)),
@@ -45,7 +44,7 @@ func TestSteps(t *testing.T) {
 // TestIdle prices a month in which nothing happens.
 func TestIdle(t *testing.T) {
 	b := table{head: []string{"a month", "", "$"}}
-	always, optional, perWaiting := idle(deploy(t))
+	always, optional, more := idle(deploy(t, ""), deploy(t, rare))
 	row := func(l line) { b.rows = append(b.rows, []string{l.what, l.why, dollars(l.dollars)}) }
 	sum := 0.0
 	for _, l := range always {
@@ -53,7 +52,7 @@ func TestIdle(t *testing.T) {
 		sum += l.dollars
 	}
 	row(line{"**together**", "", sum})
-	for _, l := range append(optional, perWaiting) {
+	for _, l := range append(optional, more...) {
 		row(l)
 	}
 	require.Less(t, sum, 1.5, "an idle stack costs next to nothing")

@@ -18,13 +18,16 @@ type line struct {
 // waiting is how many groups wait while the sweep is looked at.
 const waiting = 100
 
-// idle is what a stack costs a month in which nothing happens, and beside
-// that, what can be left out.
-func idle(s *stack) (always, optional []line, perWaiting line) {
+// idle is what a stack costs a month in which nothing happens, beside that
+// what can be left out, and what adds to it. The other stack has one buffer more,
+// which leaves by flushes alone.
+func idle(s, other *stack) (always, optional, more []line) {
 	s.t.Helper()
 	minutes, hours := month.Minutes(), month.Hours()
 	s.swept()
 	usual := s.wire.since(usage{})
+	other.swept()
+	flushing := other.wire.since(usual).times(minutes)
 	s.pass(59 * time.Minute)
 	s.swept()
 	hourly := s.wire.since(usual) // has more to do
@@ -52,7 +55,11 @@ func idle(s *stack) (always, optional []line, perWaiting line) {
 		{"dashboard (`Dashboard=off`)", "one", float64(s.deployed.dashboards) * priceDashboard},
 		{"metrics of one source, one buffer and one destination in use", fmt.Sprintf("%d, paid for the hours in which they have values", metrics), float64(metrics) * priceMetric},
 	}
-	return always, optional, line{"1,000 groups that wait at any time", "the sweep reads each once a minute, to measure what waits", busy.dynamoDB()}
+	more = []line{
+		{"1,000 groups that wait at any time", "the sweep reads each once a minute, to measure what waits", busy.dynamoDB()},
+		{"each buffer with `flush`", "its turn is taken and given back every minute, and the indexes are looked through once more", flushing.dynamoDB() + flushing.lambda() + flushing.logs()},
+	}
+	return always, optional, more
 }
 
 // series is how many metrics CloudWatch makes of one source's events on their

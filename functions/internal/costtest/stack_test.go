@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,14 @@ buffers:
   far: {from: [far], to: crm, groupBy: "{{ .json.customer_id }}", batch: {maxItems: 1000, idleTimeoutMs: 300000, maxWaitFromFirstMs: 600000}}
 `
 
+// Buffers that only some tests have.
+const (
+	windowed = `  windowed: {from: [full], to: crm, window: {every: 1m}}
+`
+	rare = `  rare: {from: [full], to: crm, flush: {every: 5m}}
+`
+)
+
 // stack is the functions of an environment, behind a wire that counts.
 type stack struct {
 	t        *testing.T
@@ -64,8 +73,9 @@ type stack struct {
 	flush      cloud.FlushHandler
 }
 
-// deploy makes one, whose clock stands still.
-func deploy(t *testing.T) *stack {
+// deploy makes one, whose clock stands still. Its buffers are those of the
+// configuration, or instead of the one that fills, others.
+func deploy(t *testing.T, instead string) *stack {
 	t.Helper()
 	begin := time.Now().Truncate(time.Hour).Add(time.Hour + time.Minute) // the first minute of an hour has more to do
 	s := &stack{t: t, deployed: template(t), mint: newMint(), now: begin, fired: make(chan struct{}, 16)}
@@ -82,7 +92,7 @@ func deploy(t *testing.T) *stack {
 		queues: queues, schedules: schedules,
 	}
 	p := cloud.Process{
-		Env: s.variables(s.destination()), Stdout: s, HTTP: s.wire,
+		Env: s.variables(s.destination(), instead), Stdout: s, HTTP: s.wire,
 		Clock: core.ClockFunc(func() core.Millis { return core.At(s.time()) }),
 	}
 	var err error
@@ -111,9 +121,13 @@ func (s *stack) destination() string {
 	return server.URL
 }
 
-func (s *stack) variables(destination string) cloud.Lookup {
+func (s *stack) variables(destination, instead string) cloud.Lookup {
+	text := strings.ReplaceAll(configuration, "DESTINATION", destination)
+	if instead != "" {
+		text = regexp.MustCompile(`(?m)^  full: {from.*\n`).ReplaceAllString(text, instead)
+	}
 	path := filepath.Join(s.t.TempDir(), "sluice.yaml")
-	require.NoError(s.t, os.WriteFile(path, []byte(strings.ReplaceAll(configuration, "DESTINATION", destination)), 0o600))
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
 	env := map[string]string{
 		"SLUICE_CONFIG":                path,
 		"SLUICE_TABLE":                 s.wire.name,
@@ -269,12 +283,21 @@ func message(queue string, m types.Message) events.SQSEvent {
 	}}}
 }
 
-// swept has the flush function run.
+// swept has the flush function run, with nothing to ship.
 func (s *stack) swept() {
 	s.t.Helper()
-	s.invoke("flush", 0, 0, func() {
+	require.Zero(s.t, s.flushed(0, 0))
+}
+
+// flushed has the flush function run, and returns how many events it ships. So
+// many are in batches that follow one another.
+func (s *stack) flushed(events, batches int) int {
+	s.t.Helper()
+	before := s.taken()
+	s.invoke("flush", events, time.Duration(batches)*destinationTime, func() {
 		_, err := s.flush(s.t.Context(), edge.FlushEvent{Source: "aws.scheduler"})
 		require.NoError(s.t, err)
 	})
 	s.wire.count(usage{schedules: 1})
+	return s.taken() - before
 }

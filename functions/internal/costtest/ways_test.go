@@ -14,7 +14,9 @@ type way struct {
 	post   int // events a request
 	groups int // that the events of a request belong to
 	url    bool
-	round  func(w *way, s *stack, of kind, keys []string) // takes 100 events of each key through
+	// instead is a buffer that takes the place of the one that fills.
+	instead string
+	round   func(w *way, s *stack, of kind, keys []string) // takes 100 events of each key through
 }
 
 var ways = []way{
@@ -24,6 +26,8 @@ var ways = []way{
 	{name: "10 a POST", source: "full", post: 10, groups: 1, round: fill},
 	{name: "10 a POST, leaving at a deadline within a minute", source: "slow", post: 10, groups: 1, round: wait},
 	{name: "10 a POST, leaving at a deadline of minutes", source: "far", post: 10, groups: 1, round: waitLong},
+	{name: "10 a POST, leaving at the end of a time window", source: "full", post: 10, groups: 1, instead: windowed, round: waitWindow},
+	{name: "10 a POST, leaving by flushes alone", source: "full", post: 10, groups: 1, instead: rare, round: waitFlush},
 	{name: "20 a POST, to the function URL", source: "full", post: 20, groups: 1, url: true, round: fill},
 	{name: "100 a POST", source: "full", post: 100, groups: 1, round: fill},
 	{name: "100 a POST, to the function URL", source: "full", post: 100, groups: 1, url: true, round: fill},
@@ -114,6 +118,42 @@ func waitLong(w *way, s *stack, of kind, keys []string) {
 	}
 }
 
+// waitWindow has them leave when their window and its grace are over. What is left
+// of a minute is longer than the least time of a schedule.
+func waitWindow(w *way, s *stack, of kind, keys []string) {
+	for range perKey / groupSize {
+		for range groupSize / w.post {
+			w.send(s, of, keys)
+		}
+		s.pass(5 * time.Second)
+		<-s.fired // a minute early
+		require.Equal(s.t, 1, s.checked())
+		require.Zero(s.t, s.sent())
+		s.pass(time.Minute)
+		require.Equal(s.t, 1, s.checked())
+		require.Equal(s.t, 1, s.sent())
+		s.pass(55 * time.Second)
+	}
+}
+
+// waitFlush has them leave by a flush. What a run does that ships nothing is left
+// out: it is paid for every minute, whatever comes.
+func waitFlush(w *way, s *stack, of kind, keys []string) {
+	before := s.wire.since(usage{})
+	s.swept()
+	usual := s.wire.since(before)
+	s.wire.count(usual.times(-1))
+	for range perKey / groupSize {
+		for range groupSize / w.post {
+			w.send(s, of, keys)
+		}
+		require.Zero(s.t, s.checked())
+		s.pass(5 * time.Minute)
+		require.Equal(s.t, groupSize, s.flushed(groupSize, 1))
+		s.wire.count(usual.times(-1))
+	}
+}
+
 // step is one thing that a function does.
 type step struct {
 	name string
@@ -157,4 +197,20 @@ func steps(s *stack) []step {
 	s.pass(4 * time.Minute)
 	do("that schedule, and the check that it wakes early", func() { <-s.fired; require.Equal(s.t, 1, s.checked()) })
 	return all
+}
+
+// windowSteps are those of a time window's way that differ.
+func windowSteps(s *stack) []step {
+	w := way{source: "full", post: 1}
+	for range groupSize {
+		w.send(s, order, []string{"c-1"})
+	}
+	s.pass(5 * time.Second)
+	<-s.fired
+	require.Equal(s.t, 1, s.checked())
+	s.pass(time.Minute)
+	require.Equal(s.t, 1, s.checked())
+	before := s.wire.since(usage{})
+	require.Equal(s.t, 1, s.sent())
+	return []step{{"the delivery of a time window, which closes it first", s.wire.since(before)}}
 }

@@ -23,7 +23,8 @@ import (
 // TestEnvironment: what the functions read is what they are given.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	given := within[object](t, load(t), "Globals", "Function", "Environment", "Variables")
+	template := load(t)
+	given := variablesOf(t, template, "ControlFunction")
 	folders := []string{"functions/internal/cloud"}
 	for _, folder := range functions {
 		folders = append(folders, "functions/"+folder)
@@ -39,11 +40,26 @@ func TestEnvironment(t *testing.T) {
 		"SLUICE_SCHEDULE_GROUP":        object{"Ref": "ScheduleGroup"},
 		"SLUICE_SCHEDULE_ROLE_ARN":     object{"Fn::GetAtt": "ScheduleRole.Arn"},
 		"SLUICE_SCHEDULER_THRESHOLD":   object{"Ref": "SchedulerThreshold"},
+		"SLUICE_FLUSH_URL":             object{"Fn::Sub": "https://lambda.${AWS::Region}.${AWS::URLSuffix}/2015-03-31/functions/${FlushFunction}/invocations"},
 		"SLUICE_LOG_LEVEL":             object{"Ref": "LogLevel"},
 		"SLUICE_ENVIRONMENT":           object{"Ref": "AWS::StackName"}, // what alarms ask for metrics by
 	} {
 		require.Equal(t, wanted, given[name], name)
 	}
+	for name := range functions { // no other has variables of its own
+		_, own := properties(t, template, name)["Environment"]
+		require.Equal(t, name == "ControlFunction", own, name)
+	}
+}
+
+// variablesOf are the variables that a function is given.
+func variablesOf(t *testing.T, template object, function string) object {
+	t.Helper()
+	given := maps.Clone(within[object](t, template, "Globals", "Function", "Environment", "Variables"))
+	if own, ok := properties(t, template, function)["Environment"]; ok {
+		maps.Copy(given, within[object](t, own, "Variables"))
+	}
+	return given
 }
 
 // variables are the names of the project's environment variables that stand

@@ -65,6 +65,7 @@ func start(t *testing.T, function string, a *actions) lambdatest.Handler {
 	client := awstest.SQS(t)
 	checks, letters := awstest.Queue(t, client, nil), awstest.Queue(t, client, nil)
 	env := map[string]string{
+		"SLUICE_FLUSH_URL":             "http://127.0.0.1:0",
 		"SLUICE_CONFIG":                filepath.Join(root, "events", "sluice.yaml"),
 		"SLUICE_TABLE":                 awstest.Table(t, awstest.DynamoDB(t)),
 		"SLUICE_CHECK_QUEUE_URL":       checks.URL,

@@ -74,11 +74,17 @@ func TestAlarms(t *testing.T) {
 // seldom does not leave it without a value.
 func TestAlarmOfWhatWaits(t *testing.T) {
 	t.Parallel()
-	p := properties(t, load(t), "OverdueItems")
+	template := load(t)
+	p := properties(t, template, "OverdueItems")
 	longest := time.Duration(max(core.MaxWaitRange.Max, core.IdleTimeoutRange.Max))
-	threshold := time.Duration(within[int](t, p, "Threshold")) * time.Second
-	require.GreaterOrEqual(t, threshold, longest+5*time.Minute, "a batch before it may be sent for so long")
-	require.LessOrEqual(t, threshold, 2*longest)
+	require.Equal(t, object{"Ref": "OverdueAlarm"}, p["Threshold"])
+	threshold := within[object](t, template, "Parameters", "OverdueAlarm")
+	least := time.Duration(within[int](t, threshold, "MinValue")) * time.Second
+	require.Equal(t, threshold["MinValue"], threshold["Default"])
+	require.GreaterOrEqual(t, least, longest+5*time.Minute, "a batch before it may be sent for so long")
+	require.LessOrEqual(t, least, 2*longest)
+	rarest := time.Duration(max(core.FlushEveryRange.Max, core.WindowEveryRange.Max+core.WindowGraceRange.Max))
+	require.GreaterOrEqual(t, time.Duration(within[int](t, threshold, "MaxValue"))*time.Second, rarest+10*time.Minute)
 	period := time.Duration(within[int](t, p, "Period")) * time.Second
 	back := time.Duration(within[int](t, p, "EvaluationPeriods")-1) * period // the newest may have just begun
 	require.GreaterOrEqual(t, back, cloud.LongestRest)

@@ -76,12 +76,14 @@ var uses = map[string]map[permission]string{
 	"FlushFunction": {
 		{"dynamodb:Query", byCheck}:             "Store.Due, Stats and Maintain",
 		{"dynamodb:Query", byClaim}:             "Store.Due, Stats and Maintain",
-		{"dynamodb:GetItem", table}:             "Store.Update reads first",
-		{"dynamodb:BatchGetItem", table}:        "Store.Stats and Maintain",
-		{"dynamodb:Query", table}:               "Store.Maintain looks at what waits for long",
+		{"dynamodb:GetItem", table}:             "Store.Group, Store.Update reads first, and Coordinator.Change",
+		{"dynamodb:BatchGetItem", table}:        "Store.Stats, Groups and Maintain",
+		{"dynamodb:Query", table}:               "Store.Items; Store.Maintain looks at what waits for long",
 		{"dynamodb:UpdateItem", table}:          "Store.Update; Store.Maintain notes sizes, and keeps what waits for long",
+		{"dynamodb:PutItem", table}:             "Store.Items fences holes; Coordinator.Change keeps turns",
 		{"sqs:SendMessage", checks}:             "Timer.Arm, near",
 		{"sqs:SendMessage", deliveries}:         "Queue.Hand",
+		{"sqs:SendMessage", deadLetters}:        "DeadLetterSink.Put",
 		{"scheduler:CreateSchedule", schedules}: "Timer.Arm, far",
 		{"iam:PassRole", "ScheduleRole"}:        "Timer.Arm, far: the role that the schedule acts as",
 	},
@@ -94,6 +96,7 @@ var uses = map[string]map[permission]string{
 		{"sqs:DeleteMessage", deadLetters}:           "DeadLetterQueue.Settle, done",
 		{"sqs:ChangeMessageVisibility", deadLetters}: "DeadLetterQueue.Settle, back",
 		{"sqs:GetQueueAttributes", deadLetters}:      "DeadLetterQueue.Count",
+		{"lambda:InvokeFunction", "FlushFunction"}:   "flushes, which that function makes",
 	},
 }
 
@@ -104,7 +107,7 @@ var attached = map[string]struct {
 	permissions map[permission]string
 }{
 	"SecretsPolicy": {
-		[]string{"IngestFunction", "DeliverFunction", "ControlFunction"},
+		[]string{"IngestFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{
 			{"ssm:GetParameters", parameters}:          "ssm:NAME in sluice.yaml",
 			{"ssm:GetParameters", references}:          "secretsmanager:NAME, which Parameter Store passes on",
@@ -112,7 +115,7 @@ var attached = map[string]struct {
 		},
 	},
 	"SecretsKeyPolicy": {
-		[]string{"IngestFunction", "DeliverFunction", "ControlFunction"},
+		[]string{"IngestFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{{"kms:Decrypt", "SecretsKeyArn"}: "secrets under the user's own key"},
 	},
 	"TracingPolicy": {

@@ -165,17 +165,27 @@ func TestHTTPTimeouts(t *testing.T) {
 	}, routes)
 }
 
-// TestSweep: it runs every minute, never into its own next run, and is not
-// repeated when it fails.
+// TestSweep: it runs every minute, and is not repeated when it fails.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	template := load(t)
 	p := properties(t, template, "FlushFunction")
-	require.Less(t, within[int](t, p, "Timeout"), 60)
 	require.Zero(t, within[int](t, p, "EventInvokeConfig", "MaximumRetryAttempts"))
 	minute := within[object](t, p, "Events", "Minute")
 	require.Equal(t, "ScheduleV2", minute["Type"])
 	require.Equal(t, "rate(1 minute)", at(t, minute, "Properties", "ScheduleExpression"))
 	require.Equal(t, "ScheduleGroup", target(at(t, minute, "Properties", "GroupName")), "names of the default group collide between stacks")
 	require.Zero(t, within[int](t, minute, "Properties", "RetryPolicy", "MaximumRetryAttempts"))
+}
+
+// TestFlushTime: behind a minute's sweep there is time to begin sends to the
+// slowest destination for minutes, and to settle them.
+func TestFlushTime(t *testing.T) {
+	t.Parallel()
+	slowest := time.Duration(core.TimeoutRange.Max)
+	catalog, err := core.NewCatalog(configured(slowest), nil)
+	require.NoError(t, err)
+	timeout := time.Duration(within[int](t, properties(t, load(t), "FlushFunction"), "Timeout")) * time.Second
+	require.GreaterOrEqual(t, timeout, time.Minute+catalog.Buffer("b").Policy.Lease+5*time.Minute)
+	require.LessOrEqual(t, timeout, 15*time.Minute, "what Lambda lets a function take")
 }

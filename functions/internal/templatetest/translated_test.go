@@ -29,9 +29,10 @@ func TestTranslation(t *testing.T) {
 		for _, property := range []string{"Description", "LoggingConfig", "MemorySize", "Role", "Timeout"} {
 			require.JSONEq(t, text(t, at(t, resource, "Properties", property)), text(t, properties(t, got, name)[property]), name)
 		}
-		for _, property := range []string{"Architectures", "Environment", "Handler", "Runtime"} {
+		for _, property := range []string{"Architectures", "Handler", "Runtime"} {
 			require.JSONEq(t, text(t, at(t, template, "Globals", "Function", property)), text(t, properties(t, got, name)[property]), name)
 		}
+		require.JSONEq(t, text(t, variablesOf(t, template, name)), text(t, at(t, properties(t, got, name), "Environment", "Variables")), name)
 	}
 }
 

@@ -33,11 +33,16 @@ type node struct {
 	parts parts
 	log   *slog.Logger
 
+	working context.Context //nolint:containedctx // of the process: its end begins the stop
+	endWork context.CancelFunc
+	sending context.Context //nolint:containedctx // of flushes: its end cuts their sends off
+	cut     context.CancelFunc
+
 	mu       sync.RWMutex // held for writing while the services are replaced
 	now      *services
 	retiring sync.WaitGroup // old services whose work has not ended
 	sweeping sync.WaitGroup
-	endSweep context.CancelFunc
+	flushing schedule
 }
 
 // use returns the present services, which stay open until done is called.
@@ -51,18 +56,24 @@ func (n *node) use() (s *services, done func()) {
 func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	clock := system.Clock()
 	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log}
+	n.working, n.endWork = context.WithCancel(context.Background())
+	n.sending, n.cut = context.WithCancel(context.Background())
 	n.queue = queue.New(n.concurrency)
+	n.flushing.flush = n.flush
 	metrics := observe.NewMetrics(store.Stats, clock)
 	last := new(api.LastAttempts)
 	letters := store.DeadLetters()
 	n.parts = parts{
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
-			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{},
+			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold,
 			Observer: observers.Join(
 				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
 			),
 		},
+		cadence: new(core.Cadence),
+		working: n.working,
+		sending: n.sending,
 		letters: letters,
 		resolve: config.NewSecrets(os.LookupEnv).Resolve,
 		stdout:  o.Stdout,
@@ -98,9 +109,8 @@ func (n *node) start(c *core.Config) error {
 		return err
 	}
 	n.log.Info("deadlines armed", "count", armed)
-	ctx, cancel := context.WithCancel(context.Background())
-	n.endSweep = cancel
-	n.sweeping.Go(func() { n.sweep(ctx) })
+	n.sweeping.Go(func() { n.sweep(n.working) })
+	n.flushing.set(n.working, s.flusher.Scheduled())
 	return nil
 }
 
@@ -157,6 +167,7 @@ func (n *node) reconfigure(c *core.Config) error {
 	n.retiring.Go(old.retire)
 	_, err = s.sweeper.Resume(context.Background())
 	n.report("arm deadlines by the new configuration", err)
+	n.flushing.set(n.working, s.flusher.Scheduled())
 	return nil
 }
 
@@ -167,22 +178,28 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
+// halt ends what begins work by itself. Flushes begin no more sends.
+func (n *node) halt() {
+	n.endWork()
+	n.sweeping.Wait()
+	n.timer.Stop()
+}
+
 // stop ends all work. Sends under way may go on until ctx ends; what is
 // pending stays in the store.
 func (n *node) stop(ctx context.Context) {
-	if n.endSweep != nil {
-		n.endSweep()
-	}
-	n.sweeping.Wait()
-	n.timer.Stop()
+	n.halt()
+	defer context.AfterFunc(ctx, n.cut)()
 	if err := n.queue.Stop(ctx); err != nil {
 		n.log.Warn("sends were cut off at the end of the grace; they will be made again", "error", err)
 	}
+	n.flushing.going.Wait()
 }
 
 // close closes the destinations, after stop and once no request is under way.
 // A write that hangs is not waited for once ctx has ended, as the process ends.
 func (n *node) close(ctx context.Context) {
+	n.cut()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

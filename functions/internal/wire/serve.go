@@ -22,6 +22,8 @@ type ServeOptions struct {
 	Data   string          // folder of the embedded store; created when missing
 	Listen string          // address, such as 127.0.0.1:8080; port 0: chosen by the system
 	Grace  time.Duration   // how long requests and sends under way may go on after ctx ends
+	Drain  bool            // flush all that may leave, however long it takes, before it stops
+	Hurry  <-chan struct{} // ends such a flush; may be nil
 	Stdout io.Writer       // for destinations of type stdout; nil: the process's
 	Log    *slog.Logger    // never nil
 	Reload <-chan struct{} // makes it read the configuration again; may be nil
@@ -38,7 +40,8 @@ const (
 
 // Serve runs the whole system on one machine until ctx ends; then it stops
 // taking requests, lets what is under way end within the grace, and returns
-// nil. What is pending stays durable for the next start.
+// nil, or what failed of the drain. What is pending stays durable for the next
+// start.
 func Serve(ctx context.Context, o ServeOptions) error {
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
@@ -122,18 +125,23 @@ func (n *node) serve(ctx context.Context, l net.Listener, o *ServeOptions) error
 		o.Ready(url)
 	}
 	err := n.wait(ctx, failed, o)
-
+	lost := err != nil
+	left := func() error { return nil }
+	if o.Drain {
+		left = n.drain(server, o)
+	}
 	grace, cancel := context.WithTimeout(context.Background(), o.Grace)
 	defer cancel()
 	var ending sync.WaitGroup
 	ending.Go(func() { n.stop(grace) })
 	ending.Go(func() { shutDown(grace, server, o.Log) })
 	ending.Wait()
-	if err == nil {
+	if !lost {
 		if e := <-failed; !errors.Is(e, http.ErrServerClosed) {
 			o.Log.Warn("the listener failed while stopping", "error", e)
 		}
 	}
+	err = errors.Join(err, left())
 	n.close(grace)
 	o.Log.Info("stopped")
 	return err

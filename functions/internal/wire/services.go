@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ type services struct {
 	checker   *core.Checker
 	deliverer *core.Deliverer
 	sweeper   *core.Sweeper
+	flusher   *core.Flusher
 	senders   *senders.Set
 	handler   http.Handler
 
@@ -32,6 +34,9 @@ func (s *services) retire() {
 // parts is what services are built on.
 type parts struct {
 	ports   core.Ports // without senders
+	cadence *core.Cadence
+	working context.Context //nolint:containedctx // see node
+	sending context.Context //nolint:containedctx // see node
 	letters core.DeadLetterQueue
 	resolve senders.Resolver
 	stdout  io.Writer
@@ -54,6 +59,7 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	}
 	ports := p.ports
 	ports.Sender = open.Sender
+	flusher := core.NewFlusher(catalog, ports, p.cadence)
 	handler, err := api.New(api.Backend{
 		Catalog:     catalog,
 		Ingester:    core.NewIngester(catalog, ports),
@@ -63,7 +69,10 @@ func newServices(c *core.Config, p parts) (*services, error) {
 		DeadLetters: p.letters,
 		Ready:       p.ready,
 		Attempts:    p.last,
-	}, api.Options{Resolve: p.resolve, Clock: ports.Clock, Metrics: p.metrics, Log: p.log})
+		Flusher:     flusher,
+	}, api.Options{
+		Resolve: p.resolve, Clock: ports.Clock, Metrics: p.metrics, Log: p.log, Working: p.working, Grace: p.sending,
+	})
 	if err != nil {
 		open.Close()
 		return nil, err
@@ -73,6 +82,7 @@ func newServices(c *core.Config, p parts) (*services, error) {
 		checker:   core.NewChecker(catalog, ports),
 		deliverer: core.NewDeliverer(catalog, ports),
 		sweeper:   core.NewSweeper(catalog, ports),
+		flusher:   flusher,
 		senders:   open,
 		handler:   handler,
 	}, nil

@@ -92,7 +92,9 @@ func (m *Model) next(s *state, a *actor) {
 	}
 	switch due := r.pending() > 0 && (a.flush || m.due(r, s.now)); {
 	case due && !m.blocked(r, s.now):
-		a.pc = toQuery
+		if a.pc = toQuery; m.Ship > 0 && !r.closed && m.Rules.CloseFirst {
+			a.pc = toClose
+		}
 	case r.checkAt <= s.now:
 		a.pc = toRearm
 	default:
@@ -104,7 +106,7 @@ func (m *Model) next(s *state, a *actor) {
 func (m *Model) look(s *state, i int, out []move) []move {
 	r := &s.actors[i].seen
 	p := m.query(s.log(r.life), r)
-	late := m.waited(r, s.now) || m.idled(r, s.now)
+	late := m.timely(r, s.now)
 	confirmed := late || s.actors[i].flush || p.items >= m.MaxItems || !m.Rules.ConfirmCount
 
 	to := func(what string, pc actorPC, set func(a *actor)) {
@@ -125,6 +127,9 @@ func (m *Model) look(s *state, i int, out []move) []move {
 		}
 	}
 	switch {
+	case old && m.Ship > 0 && m.Rules.WholeWaits: // nothing else before it is fenced
+	case p.hole > 0 && m.Ship > 0 && m.Rules.WholeWaits:
+		to("finds a young hole", toPark, func(a *actor) { a.from, a.at = r.head+1, p.holeAt+m.Hole })
 	case p.items == 0 && p.to > r.head:
 		to("finds void numbers", toSkip, prefix)
 	case m.onlyWaited(s, &s.actors[i]) && p.firstAt != none && p.firstAt > r.firstAt:

@@ -37,6 +37,14 @@
 // append removes it. So a writer that has numbered under a life that is gone
 // finds a tombstone at its number, and appends again under the new life.
 //
+// # What it shows about a time window
+//
+// With [Size].Ship the group is a time window: it is closed, all its holes are
+// filled or fenced, and then it is claimed as a whole, once. A writer that meets
+// the close, or comes when there can be no more events for the window, moves on
+// to another group, which is not modelled; each writes one segment, so nothing of
+// it stays behind. A flush closes a window before its time.
+//
 // # Sizes
 //
 // The tests explore a handful of small sizes completely, and walk at random

@@ -24,6 +24,7 @@ const (
 	Early      Kind = "a batch leaves before it is due"
 	Spinning   Kind = "a group that is handed over again and again"
 	Overcount  Kind = "more numbers recorded as void than are"
+	Twice      Kind = "a time window is shipped twice"
 	Overfull   Kind = "room and pending do not add up to the cap"
 )
 
@@ -171,6 +172,9 @@ func (m *Model) checkInTime(s *state) (Kind, string) {
 		return Unindexed, detail
 	}
 	deadline := min(r.lastAt+m.Idle, first+m.Wait)
+	if m.Ship > 0 {
+		deadline = m.Ship
+	}
 	if r.checkAt > max(deadline, s.now) && !m.excused(s) {
 		return LateCheck, fmt.Sprintf("%s, deadline %d", detail, deadline)
 	}
@@ -197,7 +201,7 @@ func (m *Model) excused(s *state) bool {
 // real items and a free slot has been handed over.
 func (m *Model) fullIsSeen(s *state) (Kind, string) {
 	r := &s.record
-	if s.dropped || s.queue.there || r.life == 0 || m.blocked(r, s.now) || r.checkAt <= max(s.now, r.lastAt+m.Hole) {
+	if m.Ship > 0 || s.dropped || s.queue.there || r.life == 0 || m.blocked(r, s.now) || r.checkAt <= max(s.now, r.lastAt+m.Hole) {
 		return "", ""
 	}
 	for i := range s.writers {

@@ -55,7 +55,7 @@ func (m *Model) query(log *journal, r *record) prefix {
 		from = r.head + 1
 	}
 	p := prefix{to: r.head, firstAt: none}
-	for q := r.head + 1; q <= r.tail && p.items < m.MaxItems; q++ {
+	for q := r.head + 1; q <= r.tail && (m.Ship > 0 || p.items < m.MaxItems); q++ {
 		n := m.read(log, from, q)
 		if n.kind == hole && m.Rules.HoleEndsPrefix {
 			m.measure(log, r, from, q, &p)

@@ -42,6 +42,13 @@ var small = []sizing{
 	}},
 	{"refused, some", func(s *Size) { s.Voids, s.Fails, s.Runs, s.End = true, 0, 2, 2 }},
 	{"flush", func(s *Size) { s.Flush, s.Items, s.Runs, s.Doubles, s.Fails, s.End = true, []int8{1, 1}, 2, 0, 0, 2 }},
+	{"window", func(s *Size) { s.Ship, s.Kept, s.Doubles = 1, 3, 0 }},
+	{"window, crash", func(s *Size) { s.Ship, s.Kept, s.Items, s.Crashes, s.Doubles = 1, 4, []int8{1, 1}, 1, 0 }},
+	{"window, lost answer", func(s *Size) {
+		s.Ship, s.Kept, s.Items, s.Losses, s.Actors, s.Doubles = 1, 4, []int8{1, 1}, 1, 1, 0
+	}},
+	{"window, expiry", func(s *Size) { s.Ship, s.Kept, s.Lives, s.Items, s.Doubles, s.End = 1, 3, 2, []int8{1, 1}, 0, 4 }},
+	{"window, flush", func(s *Size) { s.Ship, s.Kept, s.Flush, s.Items, s.Doubles, s.Fails = 2, 4, true, []int8{1, 1}, 0, 0 }},
 }
 
 // large sizes are explored on demand.
@@ -55,6 +62,10 @@ var large = []sizing{
 	{"expiry", func(s *Size) { s.Lives, s.Crashes, s.Losses, s.Runs, s.End = 2, 1, 1, 4, 4 }},
 	{"refused", func(s *Size) { s.Voids, s.Items, s.Crashes = true, []int8{2, 1, 1}, 1 }},
 	{"flush", func(s *Size) { s.Flush, s.Crashes, s.Losses = true, 1, 1 }},
+	{"window", func(s *Size) { s.Ship, s.Kept, s.Crashes, s.Losses, s.Runs, s.End = 1, 3, 1, 1, 4, 4 }},
+	{"window, expiry", func(s *Size) {
+		s.Ship, s.Kept, s.Lives, s.Flush, s.Crashes, s.Items, s.End = 1, 3, 2, true, 1, []int8{1, 1, 1}, 4
+	}},
 }
 
 // little is how many states of a size are a mere taste of it.
@@ -122,6 +133,10 @@ func anySize(rng *rand.Rand) Size {
 	}
 	if rng.IntN(2) == 0 {
 		s.Cap = between(3, 5)
+	}
+	if rng.IntN(3) == 0 {
+		s.Ship = between(1, 4)
+		s.Kept = s.Ship + between(1, 4)
 	}
 	return s
 }

@@ -26,6 +26,13 @@ type Rules struct {
 	ExpireSettled   bool // a record with claims does not expire
 	OneClaimInOrder bool // an ordered group has one claim at a time
 
+	// A time window.
+
+	CloseFirst    bool // it is closed before anything of it is claimed
+	ClosedRefuses bool // an append to a closed group is refused
+	WholeWaits    bool // it is claimed once all its holes are filled or fenced
+	ClosedStays   bool // it is not forgotten while there may be events for it
+
 	// The transitions.
 
 	ConditionLife  bool // on the life that was read

@@ -36,6 +36,11 @@ func TestRules(t *testing.T) {
 			s.Ordered, s.Concurrency, s.Actors, s.MaxItems, s.Items = true, 2, 2, 1, []int8{1, 1}
 		}, Disordered},
 
+		"CloseFirst":    {func(s *Size) { s.Ship, s.Kept, s.Items = 1, 3, []int8{1, 1} }, Twice},
+		"ClosedRefuses": {func(s *Size) { s.Ship, s.Kept, s.Items = 1, 3, []int8{1, 1} }, Twice},
+		"WholeWaits":    {func(s *Size) { s.Ship, s.Kept, s.Items = 1, 3, []int8{1, 1} }, Twice},
+		"ClosedStays":   {func(s *Size) { s.Ship, s.Kept, s.Items, s.Lives, s.Expire = 1, 4, []int8{1, 1}, 2, 0 }, Twice},
+
 		"ConditionLife": {func(s *Size) { s.Lives, s.Items = 2, []int8{1, 1} }, Lost},
 		"ConditionRev":  {func(s *Size) { s.Actors = 2 }, TwoHolders},
 		"ConditionTail": {nil, Unarmed},

@@ -23,6 +23,9 @@ type Size struct {
 	Numbers     int8 // that one life hands out, at most 7
 	Lives       int8 // at most 2; 1: the record does not expire
 
+	Ship int8 // when the group, a time window, ships; 0: it is none
+	Kept int8 // from when on there are no events for the window
+
 	Ordered bool
 	Voids   bool // requests may be refused elsewhere, and put a void segment here
 	Flush   bool // deliverers may also take what is not due

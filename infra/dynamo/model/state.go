@@ -36,6 +36,7 @@ type record struct {
 	room       int8 // how many numbers may still be handed out
 	void       int8 // pending numbers known to hold no item
 	expires    int8
+	closed     bool
 	due        int8 // the single index, without Rules.TwoIndexes
 	claims     [maxClaims]claim
 }
@@ -119,6 +120,7 @@ type actorPC int8
 
 const (
 	asleep actorPC = iota
+	toClose
 	toQuery
 	toFence
 	toClaim
@@ -172,6 +174,7 @@ type state struct {
 
 	delivered [maxWriters]uint8 // by writer, a bit for each item
 	taken     bool              // a lease has been taken over
+	shipped   bool              // the time window has been claimed
 	dropped   bool              // a crash or a lost delivery may have left a full group behind
 	fault     Kind              // what an action itself has seen go wrong
 }

@@ -62,22 +62,35 @@ func (m *Model) expired(r *record, now int8) int {
 }
 
 // full reports whether the count condition holds, known void numbers left out.
-func (m *Model) full(r *record) bool { return r.pending()-r.void >= m.MaxItems }
+func (m *Model) full(r *record) bool { return m.Ship == 0 && r.pending()-r.void >= m.MaxItems }
 
 func (m *Model) waited(r *record, now int8) bool {
-	return r.pending() > 0 && r.firstAt+m.Wait <= now
+	return m.Ship == 0 && r.pending() > 0 && r.firstAt+m.Wait <= now
 }
 
 func (m *Model) idled(r *record, now int8) bool {
-	return r.pending() > 0 && r.lastAt+m.Idle <= now
+	return m.Ship == 0 && r.pending() > 0 && r.lastAt+m.Idle <= now
 }
 
-func (m *Model) due(r *record, now int8) bool {
-	return m.full(r) || m.waited(r, now) || m.idled(r, now)
+// over reports whether the group is a time window that is to be shipped.
+func (m *Model) over(r *record, now int8) bool {
+	return m.Ship > 0 && r.pending() > 0 && (r.closed || m.Ship <= now)
 }
+
+// timely reports whether time alone makes the group due.
+func (m *Model) timely(r *record, now int8) bool {
+	return m.waited(r, now) || m.idled(r, now) || m.over(r, now)
+}
+
+func (m *Model) due(r *record, now int8) bool { return m.full(r) || m.timely(r, now) }
 
 // deadline is when a group that is not full is due.
-func (m *Model) deadline(r *record) int8 { return min(r.lastAt+m.Idle, r.firstAt+m.Wait) }
+func (m *Model) deadline(r *record) int8 {
+	if m.Ship > 0 {
+		return m.Ship
+	}
+	return min(r.lastAt+m.Idle, r.firstAt+m.Wait)
+}
 
 // wanted reports whether a deliverer would find something to do.
 func (m *Model) wanted(r *record, now int8) bool {
@@ -123,9 +136,13 @@ func (m *Model) append(s *state, w *writer) bool {
 	if !m.Rules.FirstCheckBoth {
 		first = m.Idle
 	}
-	r.checkAt = earlierIfNone(r.checkAt, s.now+first)
+	first += s.now
+	if m.Ship > 0 {
+		first = max(m.Ship, s.now)
+	}
+	r.checkAt = earlierIfNone(r.checkAt, first)
 	if !m.Rules.TwoIndexes {
-		r.due = earlierIfNone(r.due, s.now+first)
+		r.due = earlierIfNone(r.due, first)
 	}
 	was = was && !(w.unsure && m.Rules.UnsureHands)
 	w.reached = m.Rules.ReachedHands && !was && m.full(r)
@@ -177,6 +194,9 @@ func (m *Model) commit(s *state, seen, next *record) bool {
 	w.expires = none
 	if m.Lives > 1 && emptied && (next.claimed() == 0 || !m.Rules.ExpireSettled) {
 		w.expires = s.now + m.Expire
+		if next.closed && m.Rules.ClosedStays {
+			w.expires = max(w.expires, m.Kept)
+		}
 	}
 	if !m.Rules.TwoIndexes {
 		w.due = min(next.checkAt, next.claimDue())

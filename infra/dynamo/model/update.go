@@ -21,7 +21,7 @@ func (m *Model) update(s *state, i int, out []move) []move {
 	if !m.Rules.HandWritten {
 		wanted = m.wanted(&next, s.now)
 	}
-	wanted = wanted && a.pc != toPark
+	wanted = wanted && a.pc != toPark && a.pc != toClose
 	m.proceed(&t, a, &next)
 	if wanted {
 		return hand(&t, t.record, by, out)
@@ -30,7 +30,7 @@ func (m *Model) update(s *state, i int, out []move) []move {
 }
 
 var doing = map[actorPC]string{
-	toClaim: "claims", toSkip: "skips void", toArrive: "corrects firstAt", toNote: "records void",
+	toClose: "closes", toClaim: "claims", toSkip: "skips void", toArrive: "corrects firstAt", toNote: "records void",
 	toPark: "waits for a hole", toRearm: "re-arms", toRecover: "recovers", toSettle: "settles",
 }
 
@@ -42,6 +42,8 @@ func (m *Model) transition(r *record, a *actor, now int8) bool {
 		return false
 	}
 	switch a.pc {
+	case toClose:
+		r.closed = true
 	case toClaim, toSkip:
 		if a.to > r.tail || (a.pc == toClaim && m.blocked(r, now)) {
 			return false
@@ -102,7 +104,7 @@ func (m *Model) take(r *record, a *actor, now int8) {
 // transition on the newer record.
 func (m *Model) stillApplies(a *actor, now int8) bool {
 	r := a.seen
-	return a.pc != toRearm && m.transition(&r, a, now)
+	return a.pc != toRearm && a.pc != toClose && m.transition(&r, a, now)
 }
 
 // again looks at the record anew, if what the actor had in hand is not of the
@@ -126,9 +128,16 @@ func (m *Model) proceed(s *state, a *actor, next *record) {
 			s.taken = true
 		}
 	case toClaim:
-		if !a.flush && !a.late && a.items < m.MaxItems {
+		switch {
+		case m.Ship > 0 && s.shipped:
+			s.fault = Twice
+		case !a.flush && !a.late && a.items < m.MaxItems:
 			s.fault = Early
 		}
+		s.shipped = m.Ship > 0
+	case toClose:
+		a.seen, a.pc = s.record, toQuery
+		return
 	case toSkip:
 		a.seen = s.record
 		m.next(s, a)

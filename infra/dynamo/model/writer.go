@@ -48,6 +48,10 @@ func after(w *writer) writerPC {
 func (m *Model) number(s *state, i int, out []move) []move {
 	t := *s
 	w := &t.writers[i]
+	if m.late(s) {
+		w.pc = gone
+		return append(out, move{step{who: "w", index: i, what: "is moved on"}, t})
+	}
 	if !m.append(&t, w) {
 		return out
 	}
@@ -62,6 +66,12 @@ func (m *Model) number(s *state, i int, out []move) []move {
 		out = append(out, move{by, t})
 	}
 	return out
+}
+
+// late reports whether the time window takes no more: what is for it belongs to
+// a later one, which is another group.
+func (m *Model) late(s *state) bool {
+	return m.Ship > 0 && (s.now >= m.Kept || s.record.closed && m.Rules.ClosedRefuses)
 }
 
 // put puts the segment.

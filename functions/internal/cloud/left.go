@@ -1,0 +1,80 @@
+package cloud
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sluice/core"
+)
+
+// Left is what a buffer holds after a final flush: nothing, once it has run
+// empty.
+type Left struct {
+	Buffer string `json:"buffer"` // it may be one that is not configured any more
+	Groups int    `json:"groups"`
+	Items  int64  `json:"items"`
+
+	// OpenItems are those of them whose time windows are not over, which no
+	// flush ships, and OpenUntil is when the last of these windows ends.
+	OpenItems int64  `json:"openItems,omitempty"`
+	OpenUntil string `json:"openUntil,omitempty"` // RFC 3339
+}
+
+// mostGroups is how many groups of a buffer are looked at, to see which of them
+// are open windows: a table goes through all of them for each page.
+const mostGroups = 1_000_000
+
+// left is what every buffer that holds anything holds. The indexes of a table
+// may lag behind it for a moment.
+func (r *flushes) left(ctx context.Context) ([]Left, error) {
+	stats, err := r.store.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left := []Left{}
+	for i := range stats {
+		l := Left{Buffer: stats[i].Buffer, Groups: stats[i].Groups, Items: stats[i].Pending + stats[i].Claimed}
+		if l.Items == 0 {
+			continue
+		}
+		if sub := r.catalog.Buffer(l.Buffer); sub != nil && sub.Buffer.Window != nil {
+			if err := r.open(ctx, &l); err != nil {
+				return nil, err
+			}
+		}
+		left = append(left, l)
+	}
+	return left, nil
+}
+
+// open adds which of a buffer's windows are open.
+func (r *flushes) open(ctx context.Context, l *Left) error {
+	groups, err := r.store.Groups(ctx, l.Buffer, nil, mostGroups)
+	if err != nil {
+		return err
+	}
+	var last core.Millis
+	now := r.clock.Now()
+	for i := range groups {
+		if end := endOf(groups[i].Ref.Key); end > now {
+			l.OpenItems += int64(groups[i].Pending())
+			last = max(last, end)
+		}
+	}
+	if last != 0 {
+		l.OpenUntil = last.String()
+	}
+	return nil
+}
+
+// endOf is the end of the window that a group's key names, start/end; 0: it
+// names none.
+func endOf(key string) core.Millis {
+	_, end, _ := strings.Cut(key, "/")
+	at, err := time.Parse(time.RFC3339, end)
+	if err != nil {
+		return 0
+	}
+	return core.At(at)
+}

@@ -1,0 +1,55 @@
+// Package jq runs the filters and transforms of a configuration, which are jq
+// programs, on events. The language is that of gojq.
+//
+// # What a program sees
+//
+// "." is the payload, or null when it is no JSON. $id, $source and $headers are
+// the event's. The environment is empty; there are no files, modules, other
+// inputs and no place to write debugging output to. Programs that ask for the
+// clock, for a time zone or for any of these are refused when they are compiled,
+// as are names that begin with _. Only the first result counts; halt is an error.
+//
+// # What is lost
+//
+// The order of an object's keys: they come out sorted, and of two that are equal
+// the last stays. Numbers come out as they were written as long as nothing is
+// calculated with them. Sums and products of whole numbers are exact; with
+// fractions or exponents they are those of float64, and infinities become the
+// greatest float64. Text that is not UTF-8 has U+FFFD in its place. Numbers of
+// more than 1,000 digits are errors.
+//
+// Regular expressions are those of package regexp, as in gojq. An empty match
+// right behind another match does not count, which gojq finds.
+//
+// # What is bounded, and how
+//
+// gojq bounds nothing itself. Here a run ends after
+//
+//   - 2,000,000 instructions of gojq. It asks its context before each whether to
+//     go on; the context counts them. They take about 50 ms. No program that was
+//     tried held more than 80 MB, or made more than 170 MB in all.
+//   - 50 ms. The clock is looked at every 8,192 instructions or 2 MiB of work.
+//   - 64 MiB of work, in bytes that single instructions go through or make. Each
+//     operator and function whose cost depends on the size of what it is given
+//     is rewritten to ask for its share before it runs: copies (+), texts (tojson,
+//     "\(...)", @html) at 8 bytes for one, values made of texts (explode, split)
+//     at 32, repeated strings, join and transpose by what comes out, searches and
+//     differences of arrays by the product of both sides, and regular expressions
+//     by the product of text and program. Functions that are not known to be
+//     light go through all that they are given. Arrays can be written to up to
+//     index 65,536.
+//
+// The first and the last depend on program and payload alone: what fails, fails
+// at every try. None can be caught by try. A single instruction runs to its end:
+// at 1 MiB that is up to some 0.2 s for a sort or a search, and 0.4 s for a regular
+// expression that fits its text as badly as possible. Decoding the payload comes
+// before, and writing the result after, the time that is measured.
+//
+// Programs take at most 16 KiB, payloads 10 MiB and 1,000 levels; results 1 MiB,
+// or twice the payload. A dense payload, such as [0,0,...], takes 30 to 50 times
+// its length when it is decoded. All of this is per run: runs at the same time
+// add up.
+//
+// Programs come from the operator. The bounds are for mistakes in them and for
+// payloads of others; they are no sandbox for programs of strangers.
+package jq

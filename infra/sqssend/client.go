@@ -1,0 +1,38 @@
+package sqssend
+
+import (
+	"net/url"
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"sluice/core"
+)
+
+// host matches the hosts of queues' URLs: sqs.eu-west-1.amazonaws.com, the
+// older eu-west-1.queue.amazonaws.com, and those of endpoints in a VPC.
+var host = regexp.MustCompile(`^(?:[a-z0-9-]+\.)*(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:vpce\.)?(?:amazonaws\.com|amazonaws\.com\.cn|api\.aws)$`)
+
+// NewClient makes a client for a queue, at the address that its URL names. The
+// region is the given one, the one in the URL, or that of the configuration.
+// Each call is made once: a batch has attempts of its own. Invalid: the URL is
+// none, or there is no region.
+func NewClient(sdk aws.Config, queue, region string) (*sqs.Client, error) {
+	u, err := url.Parse(queue)
+	if err != nil || u.Host == "" {
+		return nil, core.Errorf(core.Invalid, "queue: not a URL; give one such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders")
+	}
+	if region == "" {
+		region = sdk.Region
+		if m := host.FindStringSubmatch(u.Hostname()); m != nil {
+			region = m[1] + m[2]
+		}
+	}
+	if region == "" {
+		return nil, core.Errorf(core.Invalid, "region: not known; give the destination one, or set AWS_REGION")
+	}
+	return sqs.NewFromConfig(sdk, func(o *sqs.Options) {
+		o.Region, o.BaseEndpoint, o.Retryer = region, new(u.Scheme+"://"+u.Host), aws.NopRetryer{}
+	}), nil
+}
