@@ -70,7 +70,7 @@ func (d *dock) process(c *core.Config) *ship {
 	catalog, err := core.NewCatalog(c, nil)
 	require.NoError(d.t, err)
 	ports := core.Ports{
-		Store: dockStore{d.memory, d}, Timer: silent{}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns,
+		Store: dockStore{d.memory, d}, Timer: silent{}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns, Shared: true,
 		Clock:  core.ClockFunc(d.clock),
 		Rand:   fullWait{},
 		Sender: func(string) core.Sender { return dockSender{d} },

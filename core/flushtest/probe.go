@@ -98,7 +98,7 @@ func (p *probe) process() *process {
 	require.NoError(p.t, err)
 	f := &process{p: p}
 	ports := core.Ports{
-		Store: p.store, Timer: quiet{}, Queue: quiet{}, DeadLetters: quiet{}, Coordinator: p.turns, Clock: p.clock, Rand: latest{},
+		Store: p.store, Timer: quiet{}, Queue: quiet{}, DeadLetters: quiet{}, Coordinator: p.turns, Shared: p.turns != nil, Clock: p.clock, Rand: latest{},
 		Sender: func(string) core.Sender { return sender{p} },
 		IDs:    core.IDsFunc(func() string { return fmt.Sprintf("id%06d", p.ids.Add(1)) }),
 		Observer: &core.Observer{Failed: func(op string, err error) {
