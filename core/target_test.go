@@ -34,6 +34,11 @@ func TestTargets(t *testing.T) {
 		{"flushes of seconds on one machine", TargetLocal, flushed(time.Second), nil, nil},
 		{"a file on one machine", TargetLocal, func(c *Config) { c.Destinations[0] = file }, nil, nil},
 		{"a file on AWS", TargetAWS, func(c *Config) { c.Destinations[0] = file }, []string{"destinations.log.type"}, nil},
+		{"a queue that is read on one machine", TargetLocal, fromQueue("env:Q"), nil, nil},
+		{"a queue that is read on AWS", TargetAWS, fromQueue("ssm:/q"), nil, nil},
+		{"a queue in a parameter on one machine", TargetLocal, fromQueue("ssm:/q"), []string{"sources.orders.queue"}, nil},
+		{"retention of a long delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = 96*time.Hour, 192*time.Hour }, nil, nil},
+		{"retention of a short delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = time.Hour, 192*time.Hour }, nil, []string{"store.retention"}},
 		{"the largest event on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350 * KiB }, nil, nil},
 		{"a larger one on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350*KiB + 1 }, []string{"sources.orders.maxEventBytes"}, nil},
 		{"a larger one on one machine", TargetLocal, func(c *Config) { c.Sources[0].MaxEventBytes = 10 * MiB }, nil, nil},
@@ -67,6 +72,21 @@ func TestNeeds(t *testing.T) {
 		Right:   "use ssm:PATH or secretsmanager:ID"}, c.Needs(TargetAWS)[0])
 	require.Empty(t, c.Needs(TargetLocal))
 	require.Empty(t, c.Needs("any"))
+
+	fromQueue("https://sqs.eu-west-1.amazonaws.com/1/q")(c)
+	needs := c.Needs(TargetAWS)
+	require.Equal(t, Fault{Path: "sources.orders.type",
+		Problem: "is sqs: on AWS nobody polls, and the queue is an event source that template.yaml makes of a parameter",
+		Right:   "deploy with SourceQueueArn, the queue's ARN"}, needs[len(needs)-1])
+	require.Empty(t, c.Needs(TargetLocal))
+}
+
+// fromQueue makes the source one that is a queue.
+func fromQueue(queue Secret) func(*Config) {
+	return func(c *Config) {
+		s := &c.Sources[0]
+		s.Type, s.Queue, s.Auth = TypeSQS, queue, nil
+	}
 }
 
 func paths(faults []Fault) []string {
