@@ -34,17 +34,17 @@ func TestTargets(t *testing.T) {
 		{"flushes of seconds on one machine", TargetLocal, flushed(time.Second), nil, nil},
 		{"a file on one machine", TargetLocal, func(c *Config) { c.Destinations[0] = file }, nil, nil},
 		{"a file on AWS", TargetAWS, func(c *Config) { c.Destinations[0] = file }, []string{"destinations.log.type"}, nil},
-		{"a queue that is read on one machine", TargetLocal, fromQueue("env:Q"), nil, nil},
-		{"a queue that is read on AWS", TargetAWS, fromQueue("ssm:/q"), nil, nil},
-		{"a queue in a parameter on one machine", TargetLocal, fromQueue("ssm:/q"), []string{"sources.orders.queue"}, nil},
-		{"retention of a long delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = 96*time.Hour, 192*time.Hour }, nil, nil},
-		{"retention of a short delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = time.Hour, 192*time.Hour }, nil, []string{"store.retention"}},
 		{"the largest event on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350 * KiB }, nil, nil},
 		{"a larger one on AWS", TargetAWS, func(c *Config) { c.Sources[0].MaxEventBytes = 350*KiB + 1 }, []string{"sources.orders.maxEventBytes"}, nil},
 		{"a larger one on one machine", TargetLocal, func(c *Config) { c.Sources[0].MaxEventBytes = 10 * MiB }, nil, nil},
 		{"loopback alone on AWS", TargetAWS, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false },
 			nil, []string{"store.sync", "control.tokens", "sources.orders.auth"}},
 		{"loopback alone on one machine", TargetLocal, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false }, nil, nil},
+		{"a queue that is read on one machine", TargetLocal, fromQueue("env:Q"), nil, nil},
+		{"a queue that is read on AWS", TargetAWS, fromQueue("ssm:/q"), nil, nil},
+		{"a queue in a parameter on one machine", TargetLocal, fromQueue("ssm:/q"), []string{"sources.orders.queue"}, nil},
+		{"retention of a long delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = 96*time.Hour, 192*time.Hour }, nil, nil},
+		{"retention of a short delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = time.Hour, 192*time.Hour }, nil, []string{"store.retention"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
