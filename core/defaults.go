@@ -50,7 +50,7 @@ const (
 )
 
 // SourceTypes lists the kinds of sources, the default first.
-func SourceTypes() []string { return []string{TypeHTTP} }
+func SourceTypes() []string { return []string{TypeHTTP, TypeSQS} }
 
 // DestinationTypes lists the kinds of destinations, the default first.
 func DestinationTypes() []string {
@@ -63,6 +63,13 @@ const MaxSecrets = 2
 
 // MaxColumns is how many columns a fold has at most.
 const MaxColumns = fold.MaxColumns
+
+// MaxFallbacks is how many fallbacks a destination has at most.
+const MaxFallbacks = 8
+
+// ShadowSize is the size of a shadow buffer that gives none: the copies that
+// may wait. Beyond that they are dropped.
+const ShadowSize int64 = 256
 
 // Unit says what a number of a configuration counts, and how it is written.
 type Unit uint8
@@ -112,7 +119,7 @@ var (
 	RequestsRange      = Range{UnitCount, 50, 1, 100_000}
 	PerRange           = durations(time.Second, 100*time.Millisecond, time.Hour)
 	DedupeRange        = durations(10*time.Minute, time.Second, 24*time.Hour)
-	DelayRange         = durations(0, 0, 365*24*time.Hour)
+	DelayRange         = durations(0, 0, 180*24*time.Hour) // twice the most is within the retention's bounds
 	RetentionRange     = durations(7*24*time.Hour, 3*time.Hour, 365*24*time.Hour)
 )
 
@@ -178,7 +185,10 @@ func NewConfig() *Config {
 
 // NewSource is a source with every default.
 func NewSource(name string) Source {
-	return Source{Name: name, Type: TypeHTTP, MaxEventBytes: EventBytesRange.Default}
+	return Source{
+		Name: name, Type: TypeHTTP, MaxEventBytes: EventBytesRange.Default,
+		RespondTimeout: time.Duration(RespondRange.Default),
+	}
 }
 
 // NewDestination is a destination with every default.
@@ -208,6 +218,7 @@ func NewBuffer(name string) Buffer {
 		Overflow:    OverflowConfig{MaxBytes: OverflowBytesRange.Default},
 		Concurrency: int(BatchesRange.Default),
 		Shards:      int(ShardsRange.Default),
+		Sample:      1,
 	}
 }
 
@@ -215,6 +226,24 @@ func NewBuffer(name string) Buffer {
 // for one batch of the size that makes a group due.
 func (b *BatchConfig) DefaultMaxBytes() int64 {
 	return max(OverflowBytesRange.Default, b.MaxBytes)
+}
+
+// DefaultSize is the size of a buffer that gives none.
+func (b *Buffer) DefaultSize() int64 {
+	if b.Shadow {
+		return ShadowSize
+	}
+	return SizeRange.Default
+}
+
+// NewBreaker is a breaker with every default.
+func NewBreaker() BreakerConfig {
+	return BreakerConfig{Failures: int(FailuresRange.Default), Cooldown: time.Duration(CooldownRange.Default)}
+}
+
+// NewRate is a rate limit with every default.
+func NewRate() RateConfig {
+	return RateConfig{Requests: int(RequestsRange.Default), Per: time.Duration(PerRange.Default)}
 }
 
 // NewWindow is a window with every default.

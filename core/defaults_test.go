@@ -44,6 +44,7 @@ func TestDefaultsAreInRange(t *testing.T) {
 		BatchItemsRange, BatchBytesRange, IdleTimeoutRange, MaxWaitRange,
 		OverflowBytesRange, OverflowItemsRange, BatchesRange, SizeRange, ShardsRange, RetentionRange,
 		WindowEveryRange, WindowGraceRange, WindowAheadRange, FlushEveryRange, ClaimLimitRange, RecoverAfterRange,
+		RespondRange, FailuresRange, CooldownRange, RequestsRange, PerRange, DedupeRange, DelayRange,
 	} {
 		require.True(t, r.Has(r.Default), "%s, default %s", r, r.Unit.Format(r.Default))
 	}
@@ -53,6 +54,12 @@ func TestDefaultMaxBytes(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, MiB, (&BatchConfig{MaxBytes: KiB}).DefaultMaxBytes())
 	require.Equal(t, 3*MiB, (&BatchConfig{MaxBytes: 3 * MiB}).DefaultMaxBytes())
+}
+
+func TestDefaultSize(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, (&Buffer{}).DefaultSize())
+	require.Equal(t, int64(256), (&Buffer{Shadow: true}).DefaultSize())
 }
 
 func TestSecretSplit(t *testing.T) {

@@ -15,6 +15,9 @@ func (c *Config) Lint() []Fault {
 	read, used := map[string]bool{}, map[string]bool{}
 	for i := range c.Buffers {
 		used[c.Buffers[i].To] = true
+		for _, fallback := range c.fallbacks(c.Buffers[i].To) {
+			used[fallback] = true
+		}
 		for _, s := range c.Buffers[i].From {
 			read[s] = true
 		}
@@ -26,9 +29,12 @@ func (c *Config) Lint() []Fault {
 	}
 	for i := range c.Destinations {
 		v.lintDestination(&c.Destinations[i], used[c.Destinations[i].Name])
+		v.lintFallbacks(c, &c.Destinations[i])
 	}
 	for i := range c.Buffers {
 		v.lintBuffer(&c.Buffers[i], limits)
+		v.lintOrder(c, &c.Buffers[i])
+		v.lintDelay(c, &c.Buffers[i])
 	}
 	return v.faults
 }
@@ -41,6 +47,7 @@ func (v *validation) lintSource(s *Source, read bool) {
 	if s.Auth != nil && s.Auth.Open {
 		v.add(path+".auth", "lets anybody in", "use {bearer: [env:NAME]} or {webhook: {secrets: [env:NAME]}}, unless something in front of it checks the caller")
 	}
+	v.lintAck(path, s)
 }
 
 func (v *validation) lintDestination(d *Destination, used bool) {

@@ -45,8 +45,8 @@ func (c *Config) Secrets() iter.Seq2[string, Secret] {
 			return
 		}
 		for i := range c.Sources {
-			path, a := FieldPath("sources", c.Sources[i].Name)+".auth", c.Sources[i].Auth
-			if a != nil && (!list(path+".bearer", a.Bearer) || !list(path+".webhook.secrets", a.Webhook)) {
+			path, s := FieldPath("sources", c.Sources[i].Name), &c.Sources[i]
+			if a := s.Auth; !s.references(path, yield) || a != nil && (!list(path+".auth.bearer", a.Bearer) || !list(path+".auth.webhook.secrets", a.Webhook)) {
 				return
 			}
 		}
@@ -83,6 +83,12 @@ func (v *validation) secrets(c *Config) {
 			v.add(path, "is not a reference to a secret", "must be env:NAME, ssm:PATH or secretsmanager:ID; the secret itself has no place in the file")
 		}
 	}
+}
+
+// references goes through what of a source is given by reference, but for its
+// auth.
+func (s *Source) references(path string, yield func(string, Secret) bool) bool {
+	return !IsReference(string(s.Queue)) || yield(path+".queue", s.Queue)
 }
 
 var (

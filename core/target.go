@@ -23,6 +23,10 @@ const MaxEventBytesAWS = 350 * KiB
 // RightSecretAWS is what a reference to a secret should be on AWS.
 const RightSecretAWS = "use ssm:PATH or secretsmanager:ID"
 
+// QueueParameterAWS is the parameter of template.yaml that makes a queue an
+// event source of the function that takes events.
+const QueueParameterAWS = "SourceQueueArn"
+
 // flushEveryAWS is how often the flush function runs on AWS.
 const flushEveryAWS = time.Minute
 
@@ -64,6 +68,12 @@ func (c *Config) Needs(t Target) []Fault {
 			v.add(path, "names the environment variable "+name+", which template.yaml gives to no function: none that needs it starts", RightSecretAWS)
 		}
 	}
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.Type == TypeSQS {
+			v.add(FieldPath("sources", s.Name)+".type", "is sqs: on AWS nobody polls, and the queue is an event source that template.yaml makes of a parameter",
+				"deploy with "+QueueParameterAWS+", the queue's ARN")
+		}
+	}
 	return v.faults
 }
 
@@ -78,8 +88,10 @@ func (c *Config) Idle(t Target) []Fault {
 				v.add(FieldPath("buffers", b.Name)+".shards", fmt.Sprintf("is %d, which is about the store on AWS", b.Shards), "leave it out on one machine")
 			}
 		}
-		windowed := slices.ContainsFunc(c.Buffers, func(b Buffer) bool { return b.Window != nil })
-		if int64(c.Store.Retention) != RetentionRange.Default && !windowed {
+		counts := slices.ContainsFunc(c.Buffers, func(b Buffer) bool {
+			return b.Window != nil || 2*int64(b.DeliverAfter) > RetentionRange.Default // which Validate asks for
+		})
+		if int64(c.Store.Retention) != RetentionRange.Default && !counts {
 			v.add("store.retention", "is about the store on AWS, and about time windows, which no buffer has",
 				"leave it out on one machine, where items are kept until they are delivered")
 		}
@@ -98,7 +110,7 @@ func (v *validation) idleOnAWS(c *Config) {
 		v.add("control.tokens", "has no token"+alone+"control calls let nobody in", "give it one")
 	}
 	for i := range c.Sources {
-		if s := &c.Sources[i]; s.Auth == nil {
+		if s := &c.Sources[i]; s.Auth == nil && s.Type != TypeSQS {
 			v.add(FieldPath("sources", s.Name)+".auth", "is absent"+alone+"the source lets nobody in", "say bearer, webhook or none")
 		}
 	}

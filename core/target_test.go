@@ -44,6 +44,11 @@ func TestTargets(t *testing.T) {
 		{"loopback alone on AWS", TargetAWS, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false },
 			nil, []string{"store.sync", "control.tokens", "sources.orders.auth"}},
 		{"loopback alone on one machine", TargetLocal, func(c *Config) { c.Control.Tokens, c.Sources[0].Auth, c.Store.Sync = nil, nil, false }, nil, nil},
+		{"a queue that is read on one machine", TargetLocal, fromQueue("env:Q"), nil, nil},
+		{"a queue that is read on AWS", TargetAWS, fromQueue("ssm:/q"), nil, nil},
+		{"a queue in a parameter on one machine", TargetLocal, fromQueue("ssm:/q"), []string{"sources.orders.queue"}, nil},
+		{"retention of a long delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = 96*time.Hour, 192*time.Hour }, nil, nil},
+		{"retention of a short delay on one machine", TargetLocal, func(c *Config) { c.Buffers[0].DeliverAfter, c.Store.Retention = time.Hour, 192*time.Hour }, nil, []string{"store.retention"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,6 +76,21 @@ func TestNeeds(t *testing.T) {
 		Right:   "use ssm:PATH or secretsmanager:ID"}, c.Needs(TargetAWS)[0])
 	require.Empty(t, c.Needs(TargetLocal))
 	require.Empty(t, c.Needs("any"))
+
+	fromQueue("https://sqs.eu-west-1.amazonaws.com/1/q")(c)
+	needs := c.Needs(TargetAWS)
+	require.Equal(t, Fault{Path: "sources.orders.type",
+		Problem: "is sqs: on AWS nobody polls, and the queue is an event source that template.yaml makes of a parameter",
+		Right:   "deploy with SourceQueueArn, the queue's ARN"}, needs[len(needs)-1])
+	require.Empty(t, c.Needs(TargetLocal))
+}
+
+// fromQueue makes the source one that is a queue.
+func fromQueue(queue Secret) func(*Config) {
+	return func(c *Config) {
+		s := &c.Sources[0]
+		s.Type, s.Queue, s.Auth = TypeSQS, queue, nil
+	}
 }
 
 func paths(faults []Fault) []string {

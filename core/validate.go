@@ -33,11 +33,12 @@ func (c *Config) Validate() []Fault {
 	for i := range c.Buffers {
 		v.buffer(c, &c.Buffers[i])
 	}
+	v.shadows(c)
 	return v.faults
 }
 
 // retention checks that nothing is forgotten that still counts: what waits for
-// a retry or a flush keeps half of the retention at least, and a time window is
+// a retry, a flush or its time keeps half of the retention at least, and a time window is
 // remembered for as long again as it takes events.
 func (v *validation) retention(c *Config) {
 	const path = "store.retention"
@@ -55,6 +56,7 @@ func (v *validation) retention(c *Config) {
 	for i := range c.Buffers {
 		b := &c.Buffers[i]
 		twice(b.FlushEvery, FlushEveryRange, "the flush.every of buffer "+b.Name, "nothing expires between two flushes")
+		twice(b.DeliverAfter, DelayRange, "the deliverAfter of buffer "+b.Name, "nothing expires while it is held")
 		if w := b.Window; w != nil && w.inRange() {
 			twice(w.Every+w.Grace+w.MaxAhead, Range{Max: math.MaxInt64}, "the every, grace and maxAhead of the window of buffer "+b.Name,
 				"no window is forgotten before its last events have come")
@@ -136,8 +138,10 @@ func (v *validation) oneOf(path, value string, known []string) {
 func (v *validation) source(s *Source) {
 	path := FieldPath("sources", s.Name)
 	v.oneOf(path+".type", s.Type, SourceTypes())
-	if a := s.Auth; a != nil && !a.Open {
-		v.auth(path+".auth", a)
+	if s.Type == TypeSQS {
+		v.sqsSource(path, s)
+	} else {
+		v.httpSource(path, s)
 	}
 	v.number(path+".maxEventBytes", s.MaxEventBytes, EventBytesRange)
 }

@@ -21,8 +21,11 @@ func (v *validation) buffer(c *Config, b *Buffer) {
 	v.number(path+".concurrency", int64(b.Concurrency), BatchesRange)
 	v.number(path+".size", b.Size, SizeRange)
 	v.number(path+".shards", int64(b.Shards), ShardsRange)
-	if b.Ordered && b.Shards > 1 {
-		v.add(path+".shards", fmt.Sprintf("is %d, which breaks the order that ordering asks for", b.Shards), "must be 1, or leave ordering out")
+	v.order(path, b)
+	v.delay(path, b)
+	v.shadow(path, b)
+	if b.Dedupe != 0 {
+		v.number(path+".dedupe.window", int64(b.Dedupe), DedupeRange)
 	}
 	v.window(path+".window", b.Window)
 	v.fold(path+".fold", b)

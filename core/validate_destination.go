@@ -26,6 +26,7 @@ func (v *validation) destination(d *Destination) {
 	v.number(path+".timeout", int64(d.Timeout), TimeoutRange)
 	v.number(path+".concurrency", int64(d.Concurrency), SendsRange)
 	v.retry(path+".retry", &d.Retry)
+	v.onward(path, d)
 }
 
 // endpoint checks that a destination says where to send, and nothing that its

@@ -62,8 +62,6 @@ func TestValidate(t *testing.T) {
 			[]string{"store.retention: is 23h, less than twice the retry.max of destination crm, 12h"}},
 		{"65 shards", func(c *Config) { c.Buffers[0].Shards = 65 }, []string{"buffers.crm-orders.shards: is 65"}},
 		{"no shard", func(c *Config) { c.Buffers[0].Shards = 0 }, []string{"buffers.crm-orders.shards: is 0"}},
-		{"shards of an ordered buffer", func(c *Config) { c.Buffers[0].Shards, c.Buffers[0].Ordered = 2, true },
-			[]string{"buffers.crm-orders.shards: is 2, which breaks the order that ordering asks for"}},
 		{"no url", func(c *Config) { c.Destinations[0].URL = "" }, []string{"destinations.crm.url: is missing"}},
 		{"a file without a path", func(c *Config) { c.Destinations[0].Type, c.Destinations[0].URL = TypeFile, "" },
 			[]string{"destinations.crm.path: is missing"}},
@@ -208,6 +206,25 @@ func TestValidateBounds(t *testing.T) {
 			c.Buffers[0].Batch.MaxItems, c.Buffers[0].ClaimLimit = int(BatchItemsRange.Max), int(n)
 		}},
 		{"buffers.crm-orders.recoverAfter", RecoverAfterRange, func(c *Config, n int64) { c.Buffers[0].RecoverAfter = time.Duration(n) }},
+		{"sources.orders.respondTimeout", RespondRange, func(c *Config, n int64) {
+			c.Sources[0].AckDelivered, c.Sources[0].RespondTimeout = true, time.Duration(n)
+		}},
+		{"destinations.crm.breaker.failures", FailuresRange, func(c *Config, n int64) {
+			c.Destinations[0].Breaker = &BreakerConfig{Failures: int(n), Cooldown: time.Second}
+		}},
+		{"destinations.crm.breaker.cooldown", CooldownRange, func(c *Config, n int64) {
+			c.Destinations[0].Breaker = &BreakerConfig{Failures: 1, Cooldown: time.Duration(n)}
+		}},
+		{"destinations.crm.rateLimit.requests", RequestsRange, func(c *Config, n int64) {
+			c.Destinations[0].RateLimit = &RateConfig{Requests: int(n), Per: time.Second}
+		}},
+		{"destinations.crm.rateLimit.per", PerRange, func(c *Config, n int64) {
+			c.Destinations[0].RateLimit = &RateConfig{Requests: 1, Per: time.Duration(n)}
+		}},
+		{"buffers.crm-orders.dedupe.window", DedupeRange, func(c *Config, n int64) { c.Buffers[0].Dedupe = time.Duration(n) }},
+		{"buffers.crm-orders.deliverAfter", DelayRange, func(c *Config, n int64) {
+			c.Store.Retention, c.Buffers[0].DeliverAfter = time.Duration(RetentionRange.Max), time.Duration(n)
+		}},
 		{"buffers.crm-orders.size", SizeRange, func(c *Config, n int64) { c.Buffers[0].Size = n }},
 	}
 	for _, tt := range tests {

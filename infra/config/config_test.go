@@ -22,10 +22,10 @@ func fullConfig() *core.Config {
 		Store:   core.StoreConfig{Retention: 72 * time.Hour},
 		Control: core.Control{Tokens: []core.Secret{"env:SLUICE_CONTROL_TOKEN", "ssm:/prod/control"}},
 		Sources: []core.Source{
-			{Name: "orders", Type: "http", Auth: &core.Auth{Bearer: []core.Secret{"env:T", "env:T_OLD"}}, MaxEventBytes: 300 << 10},
-			{Name: "hooks", Type: "http", Auth: &core.Auth{Webhook: []core.Secret{"env:S"}}, MaxEventBytes: 256 << 10},
-			{Name: "public", Type: "http", Auth: &core.Auth{Open: true}, MaxEventBytes: 256 << 10},
-			{Name: "local", Type: "http", MaxEventBytes: 256 << 10},
+			{Name: "orders", Type: "http", Auth: &core.Auth{Bearer: []core.Secret{"env:T", "env:T_OLD"}}, MaxEventBytes: 300 << 10, RespondTimeout: 10 * time.Second},
+			{Name: "hooks", Type: "http", Auth: &core.Auth{Webhook: []core.Secret{"env:S"}}, MaxEventBytes: 256 << 10, RespondTimeout: 10 * time.Second},
+			{Name: "public", Type: "http", Auth: &core.Auth{Open: true}, MaxEventBytes: 256 << 10, RespondTimeout: 10 * time.Second},
+			{Name: "local", Type: "http", MaxEventBytes: 256 << 10, RespondTimeout: 10 * time.Second},
 		},
 		Destinations: []core.Destination{
 			{
@@ -51,22 +51,22 @@ func fullConfig() *core.Config {
 			{
 				Name: "crm-orders", From: []string{"orders", "hooks"}, To: "crm", GroupBy: "{{ .json.customer_id }}",
 				Batch:    core.BatchConfig{MaxItems: 20, MaxBytes: 2 << 20, IdleTimeout: time.Second, MaxWait: 2 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 4 << 20, MaxItems: 1000}, Concurrency: 2, Size: 100_000, Shards: 4,
+				Overflow: core.OverflowConfig{MaxBytes: 4 << 20, MaxItems: 1000}, Concurrency: 2, Size: 100_000, Shards: 4, Sample: 1,
 			},
 			{
 				Name: "ordered", From: []string{"hooks"}, To: "log",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 3 << 20, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 3 << 20}, Concurrency: 1, Ordered: true, Shards: 1,
+				Overflow: core.OverflowConfig{MaxBytes: 3 << 20}, Concurrency: 1, Ordered: true, Shards: 1, Sample: 1,
 			},
 			{
 				Name: "rest", From: []string{"public", "local"}, To: "out",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1, Sample: 1,
 			},
 			{
 				Name: "totals", From: []string{"orders"}, To: "crm", GroupBy: "{{ .json.customer_id }}",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1, Sample: 1,
 				Window:     &core.WindowConfig{Every: time.Hour, Grace: 30 * time.Second, Time: "{{ .json.ts }}", MaxAhead: 10 * time.Minute},
 				Fold:       []core.FoldColumn{{Name: "count", Expr: "count"}, {Name: "total", Expr: "sum .json.amount"}, {Name: "Peak_2", Expr: "max .json.ms"}},
 				FlushEvery: 2 * time.Hour, RecoverAfter: 4 * time.Minute,
@@ -74,7 +74,7 @@ func fullConfig() *core.Config {
 			{
 				Name: "nightly", From: []string{"orders"}, To: "log",
 				Batch:    core.BatchConfig{MaxItems: 50, MaxBytes: 256 << 10, IdleTimeout: 5 * time.Second, MaxWait: 15 * time.Second},
-				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1,
+				Overflow: core.OverflowConfig{MaxBytes: 1 << 20}, Concurrency: 1, Shards: 1, Sample: 1,
 				Window:     &core.WindowConfig{Every: time.Minute, Grace: 5 * time.Second, MaxAhead: time.Hour},
 				ClaimLimit: 10,
 			},
@@ -192,6 +192,11 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"control: {tokens: {" + "a: " + secret + "}}",
 		"control: " + secret,
 		"sources: {a: {auth: " + secret + "}}",
+		"sources: {a: {ack: " + secret + "}}",
+		"sources: {a: {type: sqs, queue: " + secret + "}}",
+		"sources: {a: {type: sqs, queue: \"env:" + secret + "!\"}}",
+		"sources: {a: {type: sqs, queue: 'https://x:" + secret + "@example.com/q'}}",
+		"sources: {a: {type: sqs, queue: 'https://example.com/q?token=" + secret + "'}}",
 		"sources: {a: {auth: {bearer: " + secret + "}}}",
 		"sources: {a: {auth: {webhook: " + secret + "}}}",
 		"sources: {a: {auth: {webhook: {secrets: [" + secret + "]}}}}",

@@ -43,7 +43,11 @@ func (d *decoder) check(c *core.Config) {
 
 // blamed reports whether a fault at path may come of one that is known.
 func (d *decoder) blamed(path string) bool {
-	if d.failed["sources"] && strings.Contains(path, ".from[") || d.failed["destinations"] && strings.HasSuffix(path, ".to") {
+	if d.failed["sources"] && strings.Contains(path, ".from[") ||
+		d.failed["destinations"] && (strings.HasSuffix(path, ".to") || strings.Contains(path, ".fallbacks[")) {
+		return true
+	}
+	if strings.HasSuffix(path, ".shadow") && d.unread() {
 		return true
 	}
 	for p := path; p != ""; p = parent(p) {
@@ -52,6 +56,17 @@ func (d *decoder) blamed(path string) bool {
 		}
 	}
 	return d.failed[""]
+}
+
+// unread reports whether it is not known of every buffer what it reads, and
+// whether it is a shadow.
+func (d *decoder) unread() bool {
+	for p := range d.failed {
+		if strings.HasPrefix(p, "buffers") && (strings.HasSuffix(p, ".from") || strings.HasSuffix(p, ".shadow") || strings.Count(p, ".") < 2) {
+			return true
+		}
+	}
+	return false
 }
 
 // find is the place of a path, or of what should have it.

@@ -41,7 +41,10 @@ func source() shape[core.Source] {
 	type s = core.Source
 	return object(core.NewSource(""),
 		part("type", "The kind of source.", func(s *s) *string { return &s.Type }, choice(core.SourceTypes())),
+		part("queue", "The queue's URL, or a reference to it such as env:QUEUE_URL. Required for sqs.", func(s *s) *string { return (*string)(&s.Queue) }, words()),
 		part("auth", "Who may send. Absent: loopback only.", func(s *s) **core.Auth { return &s.Auth }, auth()),
+		part("ack", "When an event is answered: accepted, when it is durable; delivered, when its outcome is known, with 200 or 502, or with 202 after respondTimeout.", func(s *s) *bool { return &s.AckDelivered }, ack()),
+		part("respondTimeout", "How long an answer waits for the outcome, with ack: delivered.", func(s *s) *time.Duration { return &s.RespondTimeout }, duration(core.RespondRange)),
 		part("maxEventBytes", "The largest event that is taken.", func(s *s) *int64 { return &s.MaxEventBytes }, size(core.EventBytesRange)),
 	)
 }
@@ -104,6 +107,11 @@ func destination() shape[core.Destination] {
 		part("allowPrivate", "Allow private and loopback addresses; for sqs and s3, an address that begins with http://.", func(d *d) *bool { return &d.AllowPrivate }, boolean()),
 		part("concurrency", "Sends in flight, per process.", func(d *d) *int { return &d.Concurrency }, count[int](core.SendsRange)),
 		part("retry", "When a failed batch is sent again.", func(d *d) *core.RetryPolicy { return &d.Retry }, retry()),
+		part("breaker", "Stop sending after so many failures in a row, and try again after a cooldown; meanwhile batches wait, and use up no attempts. Absent: none.", func(d *d) **core.BreakerConfig { return &d.Breaker }, breaker()),
+		part("rateLimit", "The most requests in a time. Absent: no limit.", func(d *d) **core.RateConfig { return &d.RateLimit }, rateLimit()),
+		part("fallbacks", "Destinations that are tried in turn when a batch has finally failed here. Their own fallbacks are not followed.", func(d *d) *[]string { return &d.Fallbacks }, list(words(), "[backup]", core.MaxFallbacks)),
+		part("filter", `Which items this destination gets: a jq program such as '.type == "order"'. One for which it gives false, null or nothing is finished.`, func(d *d) *string { return &d.Filter }, words()),
+		part("transform", "What the items' bodies become for this destination: a jq program.", func(d *d) *string { return &d.Transform }, words()),
 	)
 }
 
@@ -122,13 +130,20 @@ func buffer() shape[core.Buffer] {
 	fields := object(core.NewBuffer(""),
 		part("from", "The sources whose events it takes.", func(b *b) *[]string { return &b.From }, some(list(words(), "[orders]", 0))).must(),
 		part("to", "The destination.", func(b *b) *string { return &b.To }, words()).must(),
+		part("filter", `Which events it takes: a jq program such as '.type == "order"'. One for which it gives false, null or nothing is not stored.`, func(b *b) *string { return &b.Filter }, words()),
+		part("transform", "What an event's body becomes before it is grouped: a jq program.", func(b *b) *string { return &b.Transform }, words()),
 		part("groupBy", `The group of an event, or beside window its row: a template such as "{{ .json.customer_id }}". Absent: one group.`, func(b *b) *string { return &b.GroupBy }, words()),
 		part("batch", "When a group is due: as soon as any of these holds. Beside window or flush only maxItems counts, as the most in one batch.", func(b *b) *core.BatchConfig { return &b.Batch }, batch()),
 		part("overflow", "Hard limits.", func(b *b) *core.OverflowConfig { return &b.Overflow }, overflow()),
 		part("concurrency", "Batches of one group in flight.", func(b *b) *int { return &b.Concurrency }, count[int](core.BatchesRange)),
-		part("ordering", "Send a group's batches one at a time, retries included.", func(b *b) *bool { return &b.Ordered }, ordering()),
-		part("size", "Items in the whole buffer. 0: no limit.", func(b *b) *int64 { return &b.Size }, count[int64](core.SizeRange)),
+		part("ordering", "Send a group's batches one at a time, retries included.", func(b *b) *core.Buffer { return b }, ordering()),
+		part("size", "Items in the whole buffer. 0: no limit. Absent: 0, or 256 beside shadow, whose events are dropped beyond that.", func(b *b) *int64 { return &b.Size }, silent(count[int64](core.SizeRange))),
 		part("shards", "Records that each group is spread over, each of which is batched for itself. DynamoDB only.", func(b *b) *int { return &b.Shards }, count[int](core.ShardsRange)),
+		part("dedupe", "Drop events whose id has been seen.", func(b *b) *time.Duration { return &b.Dedupe }, dedupe()),
+		part("deliverAfter", "How long events are held, from their receipt.", func(b *b) *time.Duration { return &b.DeliverAfter }, duration(core.DelayRange)),
+		part("deliverAt", `Until when an event is held: a template such as "{{ .json.send_at }}", of RFC 3339. Empty: deliverAfter. A time that has passed: not at all.`, func(b *b) *string { return &b.DeliverAt }, words()),
+		part("shadow", "Deliver a copy on the side, for which nothing waits and whose failures change nothing.", func(b *b) *bool { return &b.Shadow }, boolean()),
+		part("sample", "The share of the events that a shadow gets; their ids decide.", func(b *b) *float64 { return &b.Sample }, share()),
 		part("window", "Make the groups time windows, each of which leaves once, whole, when it is over.", func(b *b) **core.WindowConfig { return &b.Window }, window()),
 		part("fold", "Make one row of all events of a window that have the same groupBy, with these columns: count, or one of count, sum, min, max, avg, first and last with a path, such as {total: sum .json.amount}.",
 			func(b *b) *[]core.FoldColumn { return &b.Fold }, fold()),
@@ -143,6 +158,9 @@ func buffer() shape[core.Buffer] {
 		_, given := d.places[path+".overflow.maxBytes"]
 		if !given && core.BatchBytesRange.Has(into.Batch.MaxBytes) {
 			into.Overflow.MaxBytes = into.Batch.DefaultMaxBytes()
+		}
+		if _, given := d.places[path+".size"]; !given {
+			into.Size = into.DefaultSize()
 		}
 	}
 	return fields
@@ -165,15 +183,6 @@ func overflow() shape[core.OverflowConfig] {
 			func(o *o) *int64 { return &o.MaxBytes }, size(core.OverflowBytesRange)),
 		part("maxItems", "The most items that may wait in one group, or in one time window. 0: no limit.", func(o *o) *int { return &o.MaxItems }, count[int](core.OverflowItemsRange)),
 	)
-}
-
-// ordering is an empty mapping: that it is there is what counts.
-func ordering() shape[bool] {
-	fields := object(struct{}{})
-	return shape[bool]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *bool) {
-		fields.read(d, path, n, &struct{}{})
-		*into = true
-	}}
 }
 
 // headers is a mapping of names to literals and references.

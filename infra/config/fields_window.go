@@ -8,20 +8,14 @@ import (
 	"sluice/core"
 )
 
-// window is a mapping that gives every default where it is there.
 func window() shape[*core.WindowConfig] {
 	type w = core.WindowConfig
-	fields := object(core.NewWindow(),
+	return optional(core.NewWindow,
 		part("every", "How long a window is. They are aligned to 1970 in UTC.", func(w *w) *time.Duration { return &w.Every }, duration(core.WindowEveryRange)),
 		part("grace", "How long after its end a window waits for late events.", func(w *w) *time.Duration { return &w.Grace }, duration(core.WindowGraceRange)),
 		part("time", `The time of an event: a template such as "{{ .json.ts }}", of RFC 3339 or Unix time. Absent or empty: when it was received.`, func(w *w) *string { return &w.Time }, words()),
 		part("maxAhead", "How far in the future an event's time may be; beyond that it is refused.", func(w *w) *time.Duration { return &w.MaxAhead }, duration(core.WindowAheadRange)),
 	)
-	return shape[*core.WindowConfig]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into **core.WindowConfig) {
-		w := core.NewWindow()
-		fields.read(d, path, n, &w)
-		*into = &w
-	}}
 }
 
 // fold is a mapping of columns to expressions, in the file's order.
@@ -55,15 +49,19 @@ func flush() shape[time.Duration] {
 	)
 	return shape[time.Duration]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *time.Duration) {
 		fields.read(d, path, n, into)
-		every := path + ".every"
-		if *into != 0 || d.blamed(every) {
-			return
-		}
-		problem := "is 0s"
-		if _, given := d.places[every]; !given {
-			problem = "is missing"
-		}
-		d.failed[every] = true
-		d.faults = append(d.faults, at(find(d.places, every), every, problem, "must be "+core.FlushEveryRange.String()+", such as {every: 5m}"))
+		d.notZero(path+".every", *into, "must be "+core.FlushEveryRange.String()+", such as {every: 5m}")
 	}}
+}
+
+// notZero reports a time that must be there, as zero stands for its absence.
+func (d *decoder) notZero(path string, read time.Duration, right string) {
+	if read != 0 || d.blamed(path) {
+		return
+	}
+	problem := "is 0s"
+	if _, given := d.places[path]; !given {
+		problem = "is missing"
+	}
+	d.failed[path] = true
+	d.faults = append(d.faults, at(find(d.places, path), path, problem, right))
 }

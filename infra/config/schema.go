@@ -15,6 +15,7 @@ type schema struct {
 	Enum                 []string   `json:"enum,omitempty"`
 	Pattern              string     `json:"pattern,omitempty"`
 	Minimum              *int64     `json:"minimum,omitempty"`
+	ExclusiveMinimum     *int64     `json:"exclusiveMinimum,omitempty"`
 	Maximum              *int64     `json:"maximum,omitempty"`
 	Default              any        `json:"default,omitempty"`
 	OneOf                []schema   `json:"oneOf,omitempty"`

@@ -62,7 +62,9 @@ func schemaCases() map[string]bool {
 		"{sources: {a: {}}, $x: {}}": false,
 	}
 	for field, good := range map[string]bool{
-		"type: http": true, "type: sqs": false, "type: 1": false,
+		"type: http": true, "type: kafka": false, "type: 1": false,
+		"type: sqs, queue: env:Q": true, "type: sqs, queue: 5": false,
+		"ack: accepted": true, "ack: delivered": true, "ack: 1": false, "ack: maybe": false, "respondTimeout: 10": false,
 		"auth: none": true, "auth: all": false, "auth: {}": false, "auth: {bearer: []}": false, "auth: {bearer: [env:A]}": true,
 		"auth: {bearer: [A]}": false, "auth: {webhook: {secrets: [env:A]}}": true, "auth: {webhook: {}}": false,
 		"auth: {webhook: {secrets: []}}": false, "auth: {bearer: [env:A], webhook: {}}": false,
@@ -78,11 +80,16 @@ func schemaCases() map[string]bool {
 		"secrets: []": true, "secrets: [env:A, ssm:/b]": true, "secrets: [env:A, env:B, env:C]": false,
 		"headers: {x-a: b, y: env:C}": true, "headers: {x-a: 1}": false, "headers: [a]": false,
 		"format: json_array": true, "format: csv": false,
+		"breaker: {}": true, "breaker: null": false, "breaker: {failures: 1, cooldown: 1h}": true, "breaker: {failures: 0}": false,
+		"breaker: {cooldown: 5}": false, "breaker: {after: 1}": false, "rateLimit: {}": true, "rateLimit: 5": false,
+		"rateLimit: {requests: 100000, per: 1h}": true, "rateLimit: {requests: 100001}": false, "rateLimit: {per: 1}": false,
+		"fallbacks: []": true, "fallbacks: d": false, "fallbacks: [1]": false, "fallbacks: [a, b, c, d, e, f, g, h, i]": false,
+		"filter: .a": true, "filter: {}": false, "transform: '{a: .b}'": true, "transform: {a: b}": false,
 	} {
 		cases["{sources: {a: {}}, destinations: {d: {url: 'https://example.com', "+field+"}}}"] = good
 	}
 	for field, good := range map[string]bool{
-		"": true, "ordering: {}": true, "ordering: {key: x}": false, "ordering: true": false, "size: 0": true, "size: -1": false,
+		"": true, "ordering: {}": true, "ordering: {key: x}": true, "ordering: {keys: x}": false, "ordering: true": false, "ordering: {key: 1}": false, "size: 0": true, "size: -1": false,
 		"batch: {maxItems: 10000}": true, "batch: {maxItems: 10001}": false, "batch: {maxBytes: 1024}": true, "batch: {maxBytes: 1023}": false,
 		"batch: {idleTimeoutMs: 100}": true, "batch: {idleTimeoutMs: 99}": false, "batch: {idleTimeoutMs: 300001}": false,
 		"batch: {maxWaitFromFirstMs: 600000}": true, "batch: {maxWaitFromFirstMs: 600001}": false,
@@ -93,9 +100,19 @@ func schemaCases() map[string]bool {
 		"window: {}, fold: {1a: count}": false, "window: {}, fold: {a-b: count}": false, "window: {}, fold: {a: 1}": false,
 		"window: {}, fold: {" + columns(32) + "}": true, "window: {}, fold: {" + columns(33) + "}": false,
 		"flush: {every: 5m}": true, "flush: {}": false, "flush: 5m": false, "flush: null": false, "flush: {every: 5}": false,
+		"filter: .a": true, "filter: 1": false, "transform: .a": true, "transform: null": false,
+		"dedupe: {}": true, "dedupe: 5m": false, "dedupe: {window: 1s}": true, "dedupe: {window: 5}": false, "dedupe: {for: 5m}": false,
+		"deliverAfter: 0s": true, "deliverAfter: 0": false, "deliverAt: '{{ .json.at }}'": true, "deliverAt: 5": false,
+		"shadow: false": true, "shadow: 'true'": false, "sample: 1": true, "sample: 1.0": true, "sample: 0": false, "sample: 1.1": false,
+		"sample: -0.5": false, "sample: '1'": false, "sample: 0.0": false,
 		"claimLimit: 0": true, "claimLimit: -1": false, "claimLimit: 10001": false, "recoverAfter: 0s": true, "recoverAfter: 5": false,
 	} {
 		cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a], to: d, "+field+"}}}"] = good
+	}
+	for field, good := range map[string]bool{
+		"": true, "sample: 0.05": true, "sample: 2": false, "sample: true": false,
+	} {
+		cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [a], to: d}, s: {from: [a], to: d, shadow: true, "+field+"}}}"] = good
 	}
 	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {to: d}}}"] = false
 	cases["{sources: {a: {}}, destinations: {d: {type: stdout}}, buffers: {b: {from: [], to: d}}}"] = false

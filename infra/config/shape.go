@@ -89,6 +89,16 @@ func object[T any](fresh T, fields ...field[T]) shape[T] {
 	return shape[T]{read: read, schema: out}
 }
 
+// optional is a mapping that gives every default where it is there.
+func optional[T any](fresh func() T, fields ...field[T]) shape[*T] {
+	all := object(fresh(), fields...)
+	return shape[*T]{schema: all.schema, read: func(d *decoder, path string, n *yaml.Node, into **T) {
+		read := fresh()
+		all.read(d, path, n, &read)
+		*into = &read
+	}}
+}
+
 // target is where an entry is read to: a copy, for its faults alone, if its
 // name was there before.
 func target[T any](e entry, into *T) *T {
