@@ -118,6 +118,28 @@ func TestFailuresDoNotFloodTheLog(t *testing.T) {
 	golden(t, "failures.txt", got)
 }
 
+func TestBreakersAndShadows(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	got := lines(false, c, func(o *core.Observer) {
+		o.Breaker("crm", true)
+		o.Breaker("crm", false)
+		for range 1000 {
+			o.Shadow("copies", core.ShadowDelivered, 9)
+			o.Shadow("copies", core.ShadowFailed, 3)
+			o.Shadow("copies", core.ShadowDropped, 2)
+		}
+		c.advance(10 * time.Second)
+		o.Shadow("copies", core.ShadowFailed, 1)
+	})
+	require.Equal(t, `level=WARN msg=breaker destination=crm state=open
+level=INFO msg=breaker destination=crm state=closed
+level=WARN msg="shadow copies lost" buffer=copies outcome=failed items=3 leftOut=0
+level=WARN msg="shadow copies lost" buffer=copies outcome=dropped items=2 leftOut=0
+level=WARN msg="shadow copies lost" buffer=copies outcome=failed items=1 leftOut=999
+`, got)
+}
+
 func TestMadeUpOperationsShareALimit(t *testing.T) {
 	t.Parallel()
 	got := lines(false, &clock{}, func(o *core.Observer) {

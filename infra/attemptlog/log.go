@@ -16,14 +16,26 @@ const (
 	maxError = 1 << 10
 )
 
-// Observer logs each delivery attempt, at a level that follows its outcome, and
-// of what fails in the background at most one line per operation in ten
+// Observer logs each delivery attempt, at a level that follows its outcome, each
+// breaker that opens or closes, and of shadow copies that are lost and of what
+// fails in the background at most one line per buffer or operation in ten
 // seconds by the clock. It is safe for concurrent use.
 func Observer(log *slog.Logger, clock core.Clock) *core.Observer {
+	failures := newFailures(log, clock)
 	return &core.Observer{
 		Attempt: func(a *core.Attempt) { logAttempt(log, a) },
-		Failed:  newFailures(log, clock).report,
+		Breaker: func(destination string, open bool) { logBreaker(log, destination, open) },
+		Shadow:  failures.shadow,
+		Failed:  failures.report,
 	}
+}
+
+func logBreaker(log *slog.Logger, destination string, open bool) {
+	level, state := slog.LevelInfo, "closed"
+	if open {
+		level, state = slog.LevelWarn, "open"
+	}
+	log.LogAttrs(context.Background(), level, "breaker", slog.String("destination", destination), slog.String("state", state))
 }
 
 // logAttempt writes the one line that tells a whole attempt.
@@ -101,6 +113,23 @@ func (f *failures) report(op string, err error) {
 		slog.String("op", op),
 		slog.String("code", core.CodeOf(err).String()),
 		slog.String("error", core.Cut(err.Error(), maxError)),
+		slog.Int("leftOut", leftOut),
+	)
+}
+
+// shadow logs copies that were lost, which nobody else is told of.
+func (f *failures) shadow(buffer, outcome string, n int) {
+	if outcome == core.ShadowDelivered {
+		return
+	}
+	leftOut, ok := f.admit("shadow " + outcome + " " + buffer)
+	if !ok {
+		return
+	}
+	f.log.LogAttrs(context.Background(), slog.LevelWarn, "shadow copies lost",
+		slog.String("buffer", buffer),
+		slog.String("outcome", outcome),
+		slog.Int("items", n),
 		slog.Int("leftOut", leftOut),
 	)
 }

@@ -38,6 +38,8 @@ type metric uint8
 const (
 	events metric = iota
 	lateEvents
+	shadow
+	breakerOpen
 	batches
 	batchItems
 	batchBytes
@@ -50,12 +52,15 @@ const (
 	pendingItems
 	pendingBytes
 	groups
+	delayedItems
 	oldestSeconds
 )
 
 var definitions = [...]Definition{
 	events:          {"sluice_events_total", unitCount, []string{"source", "outcome"}, false, counter},
 	lateEvents:      {"sluice_late_events_total", unitCount, []string{"buffer"}, false, counter},
+	shadow:          {"sluice_shadow_total", unitCount, []string{"buffer", "outcome"}, false, counter},
+	breakerOpen:     {"sluice_breaker_open", unitCount, []string{"destination"}, false, gauge},
 	batches:         {"sluice_batches_total", unitCount, []string{"buffer", "destination", "reason", "outcome"}, false, counter},
 	batchItems:      {"sluice_batch_items", unitCount, []string{"buffer"}, false, distribution},
 	batchBytes:      {"sluice_batch_bytes", unitBytes, []string{"buffer"}, false, distribution},
@@ -68,6 +73,7 @@ var definitions = [...]Definition{
 	pendingItems:    {"sluice_pending_items", unitCount, []string{"buffer"}, false, gauge},
 	pendingBytes:    {"sluice_pending_bytes", unitBytes, []string{"buffer"}, false, gauge},
 	groups:          {"sluice_groups", unitCount, []string{"buffer"}, false, gauge},
+	delayedItems:    {"sluice_delayed_items", unitCount, []string{"buffer"}, false, gauge},
 	oldestSeconds:   {"sluice_oldest_seconds", unitSeconds, []string{"buffer"}, true, gauge},
 }
 

@@ -70,6 +70,13 @@ func day(o *core.Observer) {
 	o.Events("web", core.EventsAccepted, 7)
 	o.Events("web", core.EventsAccepted, 2)
 	o.Events("web", core.EventsRefused, 1)
+	o.Events("web", core.EventsFiltered, 4)
+	o.Events("web", core.EventsDoubled, 1)
+	o.Shadow("copies", core.ShadowDelivered, 5)
+	o.Shadow("copies", core.ShadowDropped, 2)
+	o.Breaker("crm", true)
+	o.Breaker("audit", true)
+	o.Breaker("audit", false)
 	first := attempt()
 	o.Attempt(&first)
 	second := first
@@ -102,6 +109,7 @@ func TestLines(t *testing.T) {
 		{"sweep", func(m *emf.Metrics) {
 			m.Gauges([]core.BufferStats{
 				{Buffer: "orders", Groups: 2, Pending: 3, Bytes: 900, Claimed: 6, Oldest: 1_699_999_998_500},
+				{Buffer: "orders~held", Groups: 7, Pending: 8, Bytes: 800, Claimed: 2, Oldest: 1_699_999_940_000},
 				{Buffer: "hooks", Groups: 1, Claimed: 1},
 				{Buffer: "ahead", Groups: 1, Pending: 1, Bytes: 9, Oldest: 1_700_000_060_000}, // an arrival ahead of the clock has no age
 			})

@@ -57,6 +57,16 @@ func (m *Metrics) Observer() *core.Observer {
 		Late: func(buffer string, n int) {
 			m.add(lateEvents, float64(n), buffer)
 		},
+		Shadow: func(buffer, outcome string, n int) {
+			m.add(shadow, float64(n), buffer, outcome)
+		},
+		Breaker: func(destination string, open bool) {
+			v := 0.0
+			if open {
+				v = 1
+			}
+			m.add(breakerOpen, v, destination)
+		},
 		Attempt: m.attempt,
 		DeadLetters: func(buffer, reason string, n int) {
 			m.add(deadLetters, float64(n), buffer, reason)
@@ -91,6 +101,10 @@ func (m *Metrics) Gauges(stats []core.BufferStats) {
 	now := m.clock.Now()
 	for i := range stats {
 		s := &stats[i]
+		if of, held := core.Held(s.Buffer); held {
+			m.add(delayedItems, float64(s.Pending+s.Claimed), of)
+			continue
+		}
 		m.add(pendingItems, float64(s.Pending), s.Buffer)
 		m.add(pendingBytes, float64(s.Bytes), s.Buffer)
 		m.add(groups, float64(s.Groups), s.Buffer)

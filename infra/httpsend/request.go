@@ -33,6 +33,9 @@ func (s *Sender) request(ctx context.Context, b *core.Batch, p *payload) *http.R
 	h["Sluice-Items"] = []string{strconv.Itoa(len(b.Items))}
 	h["Sluice-Reason"] = []string{string(b.Reason)}
 	h["Sluice-Attempt"] = []string{strconv.Itoa(b.Attempt)}
+	if b.Shadow {
+		h["Sluice-Shadow"] = []string{"true"}
+	}
 	h["Sluice-Oldest"] = []string{b.FirstAt().String()}
 	body, _ := p.open() // cannot fail; the error is GetBody's signature
 	r := &http.Request{

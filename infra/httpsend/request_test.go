@@ -73,6 +73,15 @@ func TestRequestOfAWindow(t *testing.T) {
 	}
 }
 
+// A copy says that it is one.
+func TestRequestOfAShadow(t *testing.T) {
+	t.Parallel()
+	b := batchOf(1)
+	require.NotContains(t, capture(t, options(""), b).Header, "Sluice-Shadow")
+	b.Shadow = true
+	require.Equal(t, "true", capture(t, options(""), b).Get("Sluice-Shadow"))
+}
+
 func TestRequestConfiguredHeadersReplaceDefaults(t *testing.T) {
 	t.Parallel()
 	o := options("")

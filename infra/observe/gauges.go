@@ -12,6 +12,7 @@ var (
 	pendingItems = prometheus.NewDesc("sluice_pending_items", "Items that wait to be claimed.", []string{"buffer"}, nil)
 	pendingBytes = prometheus.NewDesc("sluice_pending_bytes", "Payload bytes of the items that wait to be claimed.", []string{"buffer"}, nil)
 	groups       = prometheus.NewDesc("sluice_groups", "Groups that hold anything.", []string{"buffer"}, nil)
+	delayedItems = prometheus.NewDesc("sluice_delayed_items", "Items that are held until their time has come.", []string{"buffer"}, nil)
 	oldest       = prometheus.NewDesc("sluice_oldest_seconds", "Age of the oldest item that waits to be claimed; 0: none waits.", []string{"buffer"}, nil)
 )
 
@@ -46,7 +47,7 @@ func (m *Metrics) read(ctx context.Context) *gauges {
 
 // Describe implements [prometheus.Collector].
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pendingItems, pendingBytes, groups, oldest} {
+	for _, d := range []*prometheus.Desc{pendingItems, pendingBytes, groups, delayedItems, oldest} {
 		ch <- d
 	}
 }
@@ -59,8 +60,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 	for i := range g.stats {
 		s := &g.stats[i]
+		buffer, held := core.Held(s.Buffer)
 		gauge := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Buffer)
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, buffer)
+		}
+		if held {
+			gauge(delayedItems, float64(s.Pending+s.Claimed))
+			continue
 		}
 		gauge(pendingItems, float64(s.Pending))
 		gauge(pendingBytes, float64(s.Bytes))

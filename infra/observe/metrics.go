@@ -34,6 +34,8 @@ type Metrics struct {
 
 	events      *children[prometheus.Counter]
 	late        *children[prometheus.Counter]
+	shadow      *children[prometheus.Counter]
+	breaker     *children[prometheus.Gauge]
 	batches     *children[prometheus.Counter]
 	retries     *children[prometheus.Counter]
 	deadLetters *children[prometheus.Counter]
@@ -57,6 +59,8 @@ func NewMetrics(stats func(context.Context) ([]core.BufferStats, error), clock c
 	)
 	m.events = m.counter("sluice_events_total", "Events that came to a source, by what became of them.", "source", "outcome")
 	m.late = m.counter("sluice_late_events_total", "Events that came after their time window had shipped, and were moved on into a later one.", "buffer")
+	m.shadow = m.counter("sluice_shadow_total", "Copies for shadow buffers, by what became of them.", "buffer", "outcome")
+	m.breaker = m.gauge("sluice_breaker_open", "Whether a destination's breaker keeps batches from it.", "destination")
 	m.batches = m.counter("sluice_batches_total", "Sends of batches, retries included, by their outcome.",
 		"buffer", "destination", "reason", "outcome")
 	m.retries = m.counter("sluice_retries_total", "Sends of batches that had been sent before.", "buffer", "destination")
@@ -70,6 +74,12 @@ func NewMetrics(stats func(context.Context) ([]core.BufferStats, error), clock c
 
 func (m *Metrics) counter(name, help string, names ...string) *children[prometheus.Counter] {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, names)
+	m.registry.MustRegister(v)
+	return newChildren(len(names), v.WithLabelValues)
+}
+
+func (m *Metrics) gauge(name, help string, names ...string) *children[prometheus.Gauge] {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, names)
 	m.registry.MustRegister(v)
 	return newChildren(len(names), v.WithLabelValues)
 }
@@ -88,6 +98,16 @@ func (m *Metrics) Observer() *core.Observer {
 		},
 		Late: func(buffer string, n int) {
 			m.late.get(labels{buffer}).Add(float64(n))
+		},
+		Shadow: func(buffer, outcome string, n int) {
+			m.shadow.get(labels{buffer, outcome}).Add(float64(n))
+		},
+		Breaker: func(destination string, open bool) {
+			v := 0.0
+			if open {
+				v = 1
+			}
+			m.breaker.get(labels{destination}).Set(v)
 		},
 		Attempt: m.attempt,
 		DeadLetters: func(buffer, reason string, n int) {

@@ -84,7 +84,14 @@ func day(o *core.Observer) {
 	o.Events("web", core.EventsAccepted, 7)
 	o.Events("web", core.EventsAccepted, 2)
 	o.Events("web", core.EventsRefused, 1)
+	o.Events("web", core.EventsFiltered, 4)
+	o.Events("web", core.EventsDoubled, 1)
 	o.Late("minutes", 3)
+	o.Shadow("copies", core.ShadowDelivered, 5)
+	o.Shadow("copies", core.ShadowDropped, 2)
+	o.Breaker("crm", true)
+	o.Breaker("audit", true)
+	o.Breaker("audit", false)
 	first := core.Attempt{
 		Buffer: "orders", Group: "42", Batch: "01H-1", Destination: "crm", Items: 6, Bytes: 5000,
 		Reason: core.ReasonWait, Number: 1, Outcome: core.Retry, Status: 503,
@@ -109,6 +116,7 @@ func TestMetrics(t *testing.T) {
 	s.stats = []core.BufferStats{
 		{Buffer: "orders", Groups: 2, Pending: 3, Bytes: 900, Claimed: 6, Oldest: c.Now()},
 		{Buffer: "gone", Groups: 1, Claimed: 1},
+		{Buffer: "orders~held", Groups: 7, Pending: 8, Bytes: 800, Claimed: 2, Oldest: c.Now() - 60_000},
 	}
 	c.advance(1500 * time.Millisecond)
 	day(m.Observer())
@@ -131,8 +139,11 @@ func TestGaugesOfAnEmptiedBufferAreZero(t *testing.T) {
 	m, s, c := setup(t)
 	s.stats = []core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3, Bytes: 9, Oldest: c.Now() + 60_000}}
 	require.Contains(t, scrape(t, m), `sluice_oldest_seconds{buffer="orders"} 0`, "an arrival ahead of the clock has no age")
+	s.stats = append(s.stats, core.BufferStats{Buffer: "orders~held", Pending: 4})
+	require.Contains(t, scrape(t, m), `sluice_delayed_items{buffer="orders"} 4`)
 	s.stats = nil
-	const empty = `sluice_groups{buffer="orders"} 0
+	const empty = `sluice_delayed_items{buffer="orders"} 0
+sluice_groups{buffer="orders"} 0
 sluice_oldest_seconds{buffer="orders"} 0
 sluice_pending_bytes{buffer="orders"} 0
 sluice_pending_items{buffer="orders"} 0

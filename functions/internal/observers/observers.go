@@ -21,6 +21,20 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
+		Breaker: func(destination string, open bool) {
+			for _, o := range all {
+				if o != nil && o.Breaker != nil {
+					o.Breaker(destination, open)
+				}
+			}
+		},
+		Shadow: func(buffer, outcome string, n int) {
+			for _, o := range all {
+				if o != nil && o.Shadow != nil {
+					o.Shadow(buffer, outcome, n)
+				}
+			}
+		},
 		Attempt: func(a *core.Attempt) {
 			for _, o := range all {
 				if o != nil && o.Attempt != nil {

@@ -20,6 +20,8 @@ func TestJoin(t *testing.T) {
 		return &core.Observer{
 			Events:      func(source, outcome string, n int) { tell("%s events %s %s %d", name, source, outcome, n) },
 			Late:        func(buffer string, n int) { tell("%s late %s %d", name, buffer, n) },
+			Breaker:     func(destination string, open bool) { tell("%s breaker %s %t", name, destination, open) },
+			Shadow:      func(buffer, outcome string, n int) { tell("%s shadow %s %s %d", name, buffer, outcome, n) },
 			Attempt:     func(a *core.Attempt) { tell("%s attempt %s", name, a.Batch) },
 			DeadLetters: func(buffer, reason string, n int) { tell("%s dead %s %s %d", name, buffer, reason, n) },
 			Failed:      func(op string, err error) { tell("%s failed %s %v", name, op, err) },
@@ -29,12 +31,16 @@ func TestJoin(t *testing.T) {
 	o := observers.Join(whole("a"), nil, part, &core.Observer{}, whole("b"))
 	o.Events("web", "accepted", 3)
 	o.Late("minutes", 4)
+	o.Breaker("crm", true)
+	o.Shadow("copy", "dropped", 5)
 	o.Attempt(&core.Attempt{Batch: "x"})
 	o.DeadLetters("orders", "permanent", 2)
 	o.Failed("arm", errors.New("down"))
 	require.Equal(t, []string{
 		"a events web accepted 3", "b events web accepted 3",
 		"a late minutes 4", "b late minutes 4",
+		"a breaker crm true", "b breaker crm true",
+		"a shadow copy dropped 5", "b shadow copy dropped 5",
 		"a attempt x", "part attempt x", "b attempt x",
 		"a dead orders permanent 2", "b dead orders permanent 2",
 		"a failed arm down", "b failed arm down",

@@ -38,16 +38,23 @@ func TestBothKindsOfMetricsSayTheSame(t *testing.T) {
 	stats := []core.BufferStats{
 		{Buffer: "orders", Groups: 2, Pending: 3, Bytes: 900, Claimed: 6, Oldest: now - 1500},
 		{Buffer: "hooks", Groups: 1, Pending: 8, Bytes: 80, Oldest: now - 10},
+		{Buffer: "orders~held", Groups: 2, Pending: 4, Bytes: 40, Claimed: 1, Oldest: now - 60_000},
 	}
 	clock := core.ClockFunc(func() core.Millis { return now })
 	local := observe.NewMetrics(func(context.Context) ([]core.BufferStats, error) { return stats, nil }, clock)
 	cloud := emf.New("dev", clock)
 	cloud.Gauges(stats)
 	o := observers.Join(local.Observer(), cloud.Observer())
+	o.Breaker("crm", true)
 	for i, outcome := range []core.Outcome{core.Retry, core.Partial, core.Delivered, core.Permanent, core.Interrupted} {
 		for _, reason := range []core.Reason{core.ReasonItems, core.ReasonBytes, core.ReasonWait, core.ReasonIdle, core.ReasonWindow, core.ReasonFlush, core.ReasonReplay} {
 			o.Events("web", core.EventsAccepted, 1+i)
+			o.Events("web", core.EventsFiltered, 2+i)
+			o.Events("web", core.EventsDoubled, 3+i)
 			o.Late("orders", 2+i)
+			o.Shadow("copy", core.ShadowDelivered, 1+i)
+			o.Shadow("copy", core.ShadowFailed, 2+i)
+			o.Shadow("copy", core.ShadowDropped, 3+i)
 			o.Attempt(&core.Attempt{
 				Buffer: "orders", Group: "k", Batch: "x", Destination: "crm", Items: 1 + i, Bytes: int64(100 * i), Reason: reason,
 				Number: 1 + i%2, Outcome: outcome, Took: 40 * time.Millisecond, Lateness: time.Duration(i) * time.Millisecond,

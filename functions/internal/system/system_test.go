@@ -1,9 +1,11 @@
 package system
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -26,6 +28,18 @@ func TestIDsAreInOrder(t *testing.T) {
 	require.True(t, slices.IsSorted(made))
 	require.Len(t, slices.Compact(slices.Clone(made)), len(made))
 	require.Equal(t, now, ulid.MustParse(made[len(made)-1]).Time())
+}
+
+func TestSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		require.NoError(t, Sleep(t.Context(), time.Minute))
+		require.Equal(t, time.Minute, time.Since(begin))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, Sleep(ctx, time.Minute), context.DeadlineExceeded)
+		require.Equal(t, time.Minute+time.Second, time.Since(begin))
+	})
 }
 
 func TestIDsAreUnique(t *testing.T) {
