@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type payloads struct {
 	buf   []byte
 	items []payload
+	ids   []idHash // of the items whose part looks for doubles
 }
 
 type payload struct {
@@ -22,6 +24,7 @@ type payload struct {
 	crc  uint32
 	size int64 // what counts as the item's own bytes
 	at   core.Millis
+	out  bool // it is not stored
 }
 
 // keptPayloads is the largest buffer of payloads that is kept for another call.
@@ -33,7 +36,7 @@ func newPayloads() *payloads { return payloadPool.Get().(*payloads) }
 
 func (p *payloads) free() {
 	if cap(p.buf) <= keptPayloads {
-		p.buf, p.items = p.buf[:0], p.items[:0]
+		p.buf, p.items, p.ids = p.buf[:0], p.items[:0], p.ids[:0]
 		payloadPool.Put(p)
 	}
 }
@@ -44,12 +47,28 @@ func (p *payloads) close(start int, e *core.Event) {
 	p.items = append(p.items, payload{len: uint32(len(b)), crc: sumOf(b), size: e.Size(), at: e.ReceivedAt})
 }
 
+// kept is the payloads that are stored.
+func (p *payloads) kept() []byte {
+	if !slices.ContainsFunc(p.items, func(it payload) bool { return it.out }) {
+		return p.buf
+	}
+	kept, off := make([]byte, 0, len(p.buf)), uint32(0)
+	for i := range p.items {
+		end := off + p.items[i].len
+		if !p.items[i].out {
+			kept = append(kept, p.buf[off:end]...)
+		}
+		off = end
+	}
+	return kept
+}
+
 // undo is what one part of an append has changed.
 type undo struct {
 	gr    *group
 	was   core.Group
 	fresh bool
-	n     int
+	items []payload
 }
 
 // errClosed says that a part's group is closed, and nothing has changed.
@@ -69,16 +88,21 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 			start := len(p.buf)
 			p.buf = appendEvent(p.buf, e)
 			p.close(start, e)
+			if parts[i].Dedupe > 0 {
+				p.ids = append(p.ids, hashID(e.ID))
+			}
 		}
 	}
 	answers := make([]core.Appended, 0, len(parts))
-	c, err := s.change(ctx, func() error {
+	var c *commit
+	_, err := s.change(ctx, func() (err error) {
 		s.undo = s.undo[:0]
-		err := s.append(now, parts, p, &answers)
-		if err != nil {
+		if c, err = s.append(now, parts, p, &answers); err != nil {
 			s.rollBack()
 		}
 		clear(s.undo)
+		clear(s.sighted)
+		s.sighted = s.sighted[:0]
 		return err
 	})
 	if errors.Is(err, errClosed) {
@@ -93,68 +117,105 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 	return answers, c.wait()
 }
 
-// append numbers every part, makes the record, and files the items.
-func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers *[]core.Appended) error {
+// append numbers every part, makes the record, and files the items. It returns
+// the commit to wait for: a double is as durable as what it doubles.
+func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers *[]core.Appended) (*commit, error) {
 	*answers = (*answers)[:0]
 	s.index.closed.forget(now)
 	open := true
-	s.meta = appendNumbers(s.meta[:0], uint64(len(parts)))
-	items := p.items
+	s.meta = s.meta[:0]
+	items, ids := p.items, p.ids
 	for i := range parts {
-		a, err := s.number(now, &parts[i], items[:len(parts[i].Events)])
+		n, m := len(parts[i].Events), 0
+		if parts[i].Dedupe > 0 {
+			m = n
+		}
+		a, err := s.number(now, &parts[i], items[:n], ids[:m])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		*answers = append(*answers, a)
 		open = open && !a.Closed
-		items = items[len(parts[i].Events):]
+		items, ids = items[n:], ids[m:]
 	}
 	if !open {
-		return errClosed
+		return nil, errClosed
 	}
-	if err := s.log.makeRoom(recordSize(len(s.meta)+len(p.buf)), leaveForAppend); err != nil {
-		return err
+	s.index.forgetSeen(now)
+	if len(s.undo) == 0 {
+		return s.log.barrier(), nil
 	}
-	at := s.log.add(kindGroups, s.meta, p.buf)
-	s.fileAll(p.items, at+lsn(headerLen+len(s.meta)))
-	return nil
+	body := p.kept()
+	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), leaveForAppend); err != nil {
+		return nil, err
+	}
+	at := s.log.add(kindGroups, s.meta, body)
+	s.fileAll(at + lsn(headerLen+len(s.meta)))
+	return s.log.fill, nil
 }
 
-// number applies one part to its group's record, and lists it in the meta.
-func (s *Store) number(now core.Millis, part *core.Part, items []payload) (core.Appended, error) {
-	gr, fresh := s.index.obtain(part.Ref)
-	u := undo{gr: gr, was: gr.Group, fresh: fresh, n: len(items)}
-	s.undo = append(s.undo, u)
-	var size int64
-	for i := range items {
-		size += items[i].size
+// number applies one part to its group's record, and lists it in the meta, but
+// for what is left out.
+func (s *Store) number(now core.Millis, part *core.Part, items []payload, ids []idHash) (core.Appended, error) {
+	buf, sighted := s.index.buffer(part.Ref.Buffer), len(s.sighted)
+	doubles := s.sift(now, part, items, ids)
+	n := len(items) - len(doubles)
+	if n == 0 && doubles != nil {
+		return core.Appended{Doubles: doubles}, nil
 	}
-	if part.Size > 0 && gr.buf.pending+gr.buf.claimed+int64(len(items)) > part.Size {
+	switch full := part.Size > 0 && buf.pending+buf.claimed+int64(n) > part.Size; {
+	case full && part.Shed:
+		s.unsee(sighted)
+		for i := range items {
+			items[i].out = true
+		}
+		return core.Appended{Shed: true}, nil
+	case full:
 		return core.Appended{}, &core.Error{Code: core.Full, RetryAfter: time.Second,
 			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", part.Ref.Buffer, part.Size)}
 	}
-	a, err := gr.Append(len(items), size, part.Life, part.Policy, now)
+	gr, fresh := s.index.obtain(part.Ref)
+	u := undo{gr: gr, was: gr.Group, fresh: fresh, items: items}
+	s.undo = append(s.undo, u)
+	var size int64
+	for i := range items {
+		if !items[i].out {
+			size += items[i].size
+		}
+	}
+	a, err := gr.Append(n, size, part.Life, part.Policy, now)
 	if err != nil || a.Closed {
 		return a, err
 	}
-	gr.buf.pending += int64(len(items))
-	gr.buf.bytes += size
-	s.meta = appendPart(s.meta, gr, &gr.Group, len(items))
+	a.Doubles = doubles
+	buf.pending += int64(n)
+	buf.bytes += size
+	s.meta = appendPart(s.meta, gr, &gr.Group, n, windowOf(part))
+	s.list(&u)
+	return a, nil
+}
+
+// list lists a part's items in the meta.
+func (s *Store) list(u *undo) {
 	f := filed{seq: u.was.Tail, cum: u.was.TailBytes}
 	prev := uint64(0)
-	for i := range items {
+	for i := range u.items {
+		it := &u.items[i]
+		if it.out {
+			continue
+		}
 		f.seq++
-		f.len, f.crc, f.at, f.size = items[i].len, items[i].crc, items[i].at, items[i].size
+		f.len, f.crc, f.at, f.size = it.len, it.crc, it.at, it.size
 		f.cum += f.size
-		s.meta = appendFiled(s.meta, &gr.Group, prev, &f)
+		s.meta = appendFiled(s.meta, &u.gr.Group, prev, &f)
 		prev = f.seq
 	}
-	return a, nil
 }
 
 // rollBack takes back what the parts of a refused append have changed, the
 // last one first, as parts may share a group.
 func (s *Store) rollBack() {
+	s.unsee(0)
 	for i := len(s.undo) - 1; i >= 0; i-- {
 		u := &s.undo[i]
 		u.gr.buf.count(&u.gr.Group, -1)
@@ -167,17 +228,19 @@ func (s *Store) rollBack() {
 }
 
 // fileAll notes where the items of an append lie, from a place of the log on.
-func (s *Store) fileAll(items []payload, at lsn) {
+func (s *Store) fileAll(at lsn) {
 	for i := range s.undo {
 		u := &s.undo[i]
 		seq, cum := u.was.Tail, u.was.TailBytes
-		for j := range items[:u.n] {
-			it := &items[j]
+		for j := range u.items {
+			it := &u.items[j]
+			if it.out {
+				continue
+			}
 			seq++
 			cum += it.size
 			s.index.file(u.gr, seq, place{seg: at.seg(), off: uint32(at.off()), len: it.len, crc: it.crc, at: it.at, cum: cum}, it.size, at)
 			at += lsn(it.len)
 		}
-		items = items[u.n:]
 	}
 }

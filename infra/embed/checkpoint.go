@@ -31,11 +31,13 @@ func checkpointFile(dir string, number uint32) string {
 
 // The kinds of entries in blocks.
 const (
-	entryGroup   = iota + 1 // a group with its first items
-	entryItems              // more items of the group before
-	entryLetter             // a dead letter
-	entryCounter            // the last entry: numbers given out
-	entryClosed             // a group that is closed, and has nothing else
+	entryGroup     = iota + 1 // a group with its first items
+	entryItems                // more items of the group before
+	entryLetter               // a dead letter
+	entryCounter              // the last entry: numbers given out
+	entryClosed               // a group that is closed, and has nothing else
+	entrySightings            // begins a run of ids that a buffer has seen
+	entrySighting             // one of the run's ids
 )
 
 // checkpoint writes a checkpoint while the store works on. Each group in it is
@@ -103,7 +105,7 @@ func (s *Store) writeCheckpoint(from lsn) (err error) {
 		return err
 	}
 	w := &blockWriter{f: f, number: first.number, off: firstBlock}
-	if err := errors.Join(s.writeGroups(w), s.writeClosed(w), s.writeAllLetters(w), s.writeCounters(w)); err != nil {
+	if err := errors.Join(s.writeGroups(w), s.writeClosed(w), s.writeSeen(w), s.writeAllLetters(w), s.writeCounters(w)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -151,7 +153,7 @@ func (s *Store) writeGroups(w *blockWriter) error {
 			case sp == nil:
 				w.start(entryGroup)
 				w.buf = appendNumbers(w.buf, uint64(end))
-				w.buf = appendPart(w.buf, gr, &gr.Group, 0)
+				w.buf = appendPart(w.buf, gr, &gr.Group, 0, 0)
 			default:
 				w.items(gr, sp, from, to)
 			}

@@ -35,6 +35,8 @@ func (r *reader) int() int64 {
 	return v
 }
 
+func (r *reader) bool() bool { return r.uint() != 0 }
+
 func (r *reader) millis() core.Millis { return core.Millis(r.int()) }
 
 // count is a number of things of which each takes at least a byte here.
@@ -83,6 +85,13 @@ func appendFixed32(b []byte, v uint32) []byte { return binary.LittleEndian.Appen
 
 func appendMillis(b []byte, m core.Millis) []byte { return binary.AppendVarint(b, int64(m)) }
 
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
 func appendGroup(b []byte, g *core.Group) []byte {
 	b = appendString(b, g.Life)
 	b = binary.AppendUvarint(b, g.Rev)
@@ -95,6 +104,7 @@ func appendGroup(b []byte, g *core.Group) []byte {
 	b = appendMillis(b, g.CheckAt)
 	b = binary.AppendUvarint(b, g.Ceiling)
 	b = appendMillis(b, g.Closed)
+	b = appendMillis(b, g.Hold)
 	b = binary.AppendUvarint(b, uint64(len(g.Claims)))
 	for i := range g.Claims {
 		b = appendClaim(b, &g.Claims[i])
@@ -111,7 +121,7 @@ func (r *reader) group(format uint64) core.Group {
 		Ceiling: r.uint(),
 	}
 	if format > 1 {
-		g.Closed = r.millis()
+		g.Closed, g.Hold = r.millis(), r.millis()
 	}
 	for range r.count() {
 		g.Claims = append(g.Claims, r.claim(format))
@@ -135,7 +145,9 @@ func appendClaim(b []byte, c *core.Claim) []byte {
 	b = appendMillis(b, c.FirstErrorAt)
 	b = appendString(b, c.Error)
 	b = appendString(b, c.Fold)
-	return binary.AppendVarint(b, int64(c.Sent))
+	b = binary.AppendVarint(b, int64(c.Sent))
+	b = binary.AppendVarint(b, int64(c.Hop))
+	return appendBool(b, c.Token)
 }
 
 func (r *reader) claim(format uint64) core.Claim {
@@ -147,6 +159,7 @@ func (r *reader) claim(format uint64) core.Claim {
 	c.Lease, c.Due, c.FirstErrorAt, c.Error = r.uint(), r.millis(), r.millis(), r.str()
 	if format > 1 {
 		c.Fold, c.Sent = r.str(), int(r.int())
+		c.Hop, c.Token = int(r.int()), r.bool()
 	}
 	return c
 }
@@ -181,23 +194,28 @@ func (r *reader) filed(g *core.Group, prev uint64) filed {
 // A part of a groups record: the group as it is then, so that no record needs
 // an earlier one to make sense, and a list of the items that the record holds.
 
-// appendPart begins a part, which n items follow.
-func appendPart(b []byte, gr *group, g *core.Group, n int) []byte {
+// appendPart begins a part, which n items follow. dedupe is for how long their
+// ids are not to be stored again; 0: nobody cares.
+func appendPart(b []byte, gr *group, g *core.Group, n int, dedupe core.Millis) []byte {
 	b = appendString(b, gr.buf.name)
 	b = appendString(b, gr.key)
 	b = appendGroup(b, g)
-	return appendNumbers(b, uint64(n))
+	return appendNumbers(b, uint64(dedupe), uint64(n))
 }
 
 // part is a part of a groups record as it is read back.
 type part struct {
-	ref   core.Ref
-	group core.Group
-	items []filed
+	ref    core.Ref
+	group  core.Group
+	dedupe core.Millis
+	items  []filed
 }
 
 func (r *reader) part(format uint64) part {
 	p := part{ref: core.Ref{Buffer: r.str(), Key: r.str()}, group: r.group(format)}
+	if format > 1 {
+		p.dedupe = core.Millis(r.uint())
+	}
 	prev := uint64(0)
 	for range r.count() {
 		f := r.filed(&p.group, prev)

@@ -161,25 +161,24 @@ func (s *Store) moveItems(items []copied) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	var parts int
-	var meta, body []byte
-	for i := 0; i < len(kept); parts++ {
+	s.meta = s.meta[:0]
+	var body []byte
+	for i := 0; i < len(kept); {
 		gr, n := kept[i].gr, 1
 		for i+n < len(kept) && kept[i+n].gr == gr {
 			n++
 		}
-		meta = appendPart(meta, gr, &gr.Group, n)
+		s.meta = appendPart(s.meta, gr, &gr.Group, n, 0)
 		prev := uint64(0)
 		for _, it := range kept[i : i+n] {
 			p := &it.place
 			size := p.cum - gr.through(it.seq-1)
-			meta = appendFiled(meta, &gr.Group, prev, &filed{seq: it.seq, len: p.len, crc: p.crc, at: p.at, cum: p.cum, size: size})
+			s.meta = appendFiled(s.meta, &gr.Group, prev, &filed{seq: it.seq, len: p.len, crc: p.crc, at: p.at, cum: p.cum, size: size})
 			body = append(body, it.raw...)
 			prev = it.seq
 		}
 		i += n
 	}
-	s.meta = append(appendNumbers(s.meta[:0], uint64(parts)), meta...)
 	if err := s.log.makeRoom(recordSize(len(s.meta)+len(body)), leaveForCopy); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ type index struct {
 	buffers map[string]*buffer
 	closed  closed
 	letters letters
+	seeing  []*buffer // those that have seen ids
 }
 
 // buffer is one buffer's groups, in no order, and their sums.
@@ -22,6 +23,8 @@ type buffer struct {
 	all    []*group // the same, to walk over in steps
 
 	pending, bytes, claimed int64
+
+	seen *seen // nil: it never looked for doubles
 }
 
 // group is one group's record and the places of its items.

@@ -128,6 +128,9 @@ type loader struct {
 	gens    uint32
 	commits uint64
 	done    bool
+
+	some *sightings // the run of ids under way
+	base core.Millis
 }
 
 func (l *loader) block(r *reader) error {
@@ -139,6 +142,10 @@ func (l *loader) block(r *reader) error {
 			l.items(r)
 		case entryClosed:
 			l.closed(r)
+		case entrySightings:
+			l.sightings(r)
+		case entrySighting:
+			l.sighting(r)
 		case entryLetter:
 			e := r.letterEntry()
 			e.place.seg, e.place.off = uint32(r.uint()), uint32(r.uint())

@@ -191,11 +191,17 @@ func intact(rec *record, n int, at func(i int) (length, crc uint32)) (good []boo
 func (w *reading) takeGroups(rec *record, m *reader, format uint64) bool {
 	parts := make([]part, 0, 1)
 	var items []*filed
-	for range m.count() {
+	if format == 1 {
+		m.count() // of the parts
+	}
+	for len(m.b) > 0 {
 		parts = append(parts, m.part(format))
 		if m.bad {
 			return false
 		}
+	}
+	if m.bad {
+		return false
 	}
 	for i := range parts {
 		for j := range parts[i].items {
@@ -209,6 +215,9 @@ func (w *reading) takeGroups(rec *record, m *reader, format uint64) bool {
 	off := rec.payloadAt()
 	for i := range parts {
 		n := len(parts[i].items)
+		if parts[i].dedupe > 0 {
+			w.see(&parts[i], rec.payload, off-rec.payloadAt(), good[:n])
+		}
 		w.apply(rec, &parts[i], off, good[:n])
 		for j := range parts[i].items {
 			off += int64(parts[i].items[j].len)

@@ -59,13 +59,14 @@ type Store struct {
 	lock   io.Closer
 	report Report
 
-	mu     sync.Mutex // guards what follows
-	log    *log
-	index  *index
-	meta   []byte // scratch: the meta of a record being made
-	undo   []undo // scratch: the groups that an append has changed
-	closed bool
-	lost   uint64
+	mu      sync.Mutex // guards what follows
+	log     *log
+	index   *index
+	meta    []byte     // scratch: the meta of a record being made
+	undo    []undo     // scratch: the groups that an append has changed
+	sighted []sighting // scratch: the ids that it has noted
+	closed  bool
+	lost    uint64
 
 	calls       sync.WaitGroup // calls under way
 	checkpoints uint32         // number of the newest one; the keeper's, or Close's
@@ -260,8 +261,7 @@ func (s *Store) Update(ctx context.Context, ref core.Ref, _ *core.Group, fn func
 // record logs a group's new record and applies it.
 func (s *Store) record(ref core.Ref, next core.Group) error {
 	gr, fresh := s.index.obtain(ref)
-	s.meta = appendNumbers(s.meta[:0], 1)
-	s.meta = appendPart(s.meta, gr, &next, 0)
+	s.meta = appendPart(s.meta[:0], gr, &next, 0, 0)
 	if err := s.log.makeRoom(recordSize(len(s.meta)), leaveForUpdate); err != nil {
 		if fresh {
 			s.index.forget(gr, 0)
@@ -282,7 +282,7 @@ func differ(a, b *core.Group) (changed, more bool) {
 	for i := 0; same && i < len(a.Claims); i++ {
 		same = sameClaim(&a.Claims[i], &b.Claims[i])
 	}
-	hints := a.Rev != b.Rev || a.CheckAt != b.CheckAt || a.FirstAt != b.FirstAt || a.LastAt != b.LastAt
+	hints := a.Rev != b.Rev || a.CheckAt != b.CheckAt || a.FirstAt != b.FirstAt || a.LastAt != b.LastAt || a.Hold != b.Hold
 	return !same || hints, !same
 }
 
@@ -290,5 +290,5 @@ func sameClaim(a, b *core.Claim) bool {
 	return a.ID == b.ID && a.From == b.From && a.To == b.To && string(a.Done) == string(b.Done) &&
 		a.Residue == b.Residue && a.Reason == b.Reason && a.Attempt == b.Attempt && a.Lease == b.Lease &&
 		a.Due == b.Due && a.FirstErrorAt == b.FirstErrorAt && a.Error == b.Error &&
-		a.Fold == b.Fold && a.Sent == b.Sent
+		a.Fold == b.Fold && a.Sent == b.Sent && a.Hop == b.Hop && a.Token == b.Token
 }

@@ -3,12 +3,10 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"sluice/core"
 )
@@ -22,13 +20,14 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 	groups map[core.Ref]*group
+	seen   map[name]sighting
 }
 
 var _ core.Store = (*Store)(nil)
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{letters: newDeadLetters(), groups: map[core.Ref]*group{}}
+	return &Store{letters: newDeadLetters(), groups: map[core.Ref]*group{}, seen: map[name]sighting{}}
 }
 
 // DeadLetters is where the store keeps dead letters.
@@ -46,7 +45,7 @@ func (s *Store) Reopen(abandon bool) *Store {
 			g.Abandon()
 		}
 	}
-	return &Store{letters: s.letters, groups: s.groups}
+	return &Store{letters: s.letters, groups: s.groups, seen: s.seen}
 }
 
 // open fails once the store is closed. The caller holds the mutex.
@@ -57,47 +56,15 @@ func (s *Store) open() error {
 	return nil
 }
 
-// Append implements [core.Store]. It numbers every part on copies of the
-// records first, and keeps them only when all went well and none is closed.
+// Append implements [core.Store].
 func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
 		return nil, err
 	}
-	if err := s.room(parts); err != nil {
-		return nil, err
-	}
 	s.forget(now)
-	records := map[core.Ref]*core.Group{}
-	answers := make([]core.Appended, len(parts))
-	closed := false
-	for i := range parts {
-		p := &parts[i]
-		if records[p.Ref] == nil {
-			g := s.record(p.Ref)
-			records[p.Ref] = &g
-		}
-		var err error
-		answers[i], err = records[p.Ref].Append(len(p.Events), size(p.Events), p.Life, p.Policy, now)
-		if err != nil {
-			return nil, err
-		}
-		closed = closed || answers[i].Closed
-	}
-	if closed {
-		for i := range answers {
-			answers[i] = core.Appended{Closed: answers[i].Closed}
-		}
-		return answers, nil
-	}
-	for i := range parts {
-		s.group(parts[i].Ref).add(parts[i].Events)
-	}
-	for ref, g := range records {
-		s.groups[ref].Group = *g
-	}
-	return answers, nil
+	return s.append(now, parts)
 }
 
 // forget forgets the empty groups that are closed until now.
@@ -107,20 +74,6 @@ func (s *Store) forget(now core.Millis) {
 			delete(s.groups, ref)
 		}
 	}
-}
-
-// room checks the parts against the sizes of their buffers.
-func (s *Store) room(parts []core.Part) error {
-	asked := map[string]int64{}
-	for i := range parts {
-		buffer, limit := parts[i].Ref.Buffer, parts[i].Size
-		asked[buffer] += int64(len(parts[i].Events))
-		if limit > 0 && asked[buffer]+s.held(buffer) > limit {
-			return &core.Error{Code: core.Full, RetryAfter: time.Second,
-				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", buffer, limit)}
-		}
-	}
-	return nil
 }
 
 // held is how many items of a buffer are not settled.
