@@ -23,6 +23,7 @@ type group struct {
 	VoidBytes int64       `json:"voidBytes,omitempty"`
 	Mark      uint64      `json:"mark,omitempty"`
 	Closed    core.Millis `json:"closed,omitempty"`
+	Hold      core.Millis `json:"hold,omitempty"`
 }
 
 // claim is a [core.Claim] as it travels.
@@ -41,6 +42,8 @@ type claim struct {
 	Mark         uint64      `json:"mark,omitempty"`
 	Fold         text        `json:"fold,omitempty"`
 	Sent         int         `json:"sent,omitempty"`
+	Hop          int         `json:"hop,omitempty"`
+	Token        bool        `json:"token,omitempty"`
 }
 
 func (g *group) fields() []field {
@@ -57,14 +60,14 @@ func groupOf(g *core.Group) *group {
 	out := &group{
 		Life: ptr(g.Life), Rev: &g.Rev, Head: g.Head, Tail: &g.Tail, HeadBytes: g.HeadBytes, TailBytes: g.TailBytes,
 		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Ceiling: g.Ceiling,
-		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed,
+		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed, Hold: g.Hold,
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		out.Claims = append(out.Claims, claim{
 			ID: ptr(c.ID), From: &c.From, To: &c.To, Done: c.Done, Residue: c.Residue, Reason: text(c.Reason),
 			Attempt: c.Attempt, Lease: &c.Lease, Due: c.Due, FirstErrorAt: c.FirstErrorAt, Error: text(c.Error), Mark: c.Mark,
-			Fold: text(c.Fold), Sent: c.Sent,
+			Fold: text(c.Fold), Sent: c.Sent, Hop: c.Hop, Token: c.Token,
 		})
 	}
 	return out
@@ -77,14 +80,14 @@ func (g *group) core() *core.Group {
 	out := &core.Group{
 		Life: string(*g.Life), Rev: *g.Rev, Head: g.Head, Tail: *g.Tail, HeadBytes: g.HeadBytes, TailBytes: g.TailBytes,
 		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Ceiling: g.Ceiling,
-		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed,
+		Void: g.Void, VoidBytes: g.VoidBytes, Mark: g.Mark, Closed: g.Closed, Hold: g.Hold,
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		out.Claims = append(out.Claims, core.Claim{
 			ID: string(*c.ID), From: *c.From, To: *c.To, Done: c.Done, Residue: c.Residue, Reason: core.Reason(c.Reason),
 			Attempt: c.Attempt, Lease: *c.Lease, Due: c.Due, FirstErrorAt: c.FirstErrorAt, Error: string(c.Error), Mark: c.Mark,
-			Fold: string(c.Fold), Sent: c.Sent,
+			Fold: string(c.Fold), Sent: c.Sent, Hop: c.Hop, Token: c.Token,
 		})
 	}
 	return out

@@ -90,7 +90,7 @@ func TestRoundTrips(t *testing.T) {
 		var want core.DeadLetter
 		fill(t, reflect.ValueOf(&want).Elem())
 		body := encoded(t)(message.EncodeLetter(&want))
-		want.Receipt = ""
+		want.Receipt, want.Item.Unit = "", ""
 		same(t, want, body, message.DecodeLetter)
 	}))
 }
@@ -119,15 +119,17 @@ func same[T any](t require.TestingT, want T, body string, decode func([]byte) (T
 	}
 }
 
-// TestNewFields shows that a message has the fields of windows only when it is
-// of one: a reader from before them takes all others.
+// TestNewFields shows that a message has the fields of windows, of fallbacks, of
+// rates and of delays only when it is of one: a reader from before them takes
+// all others.
 func TestNewFields(t *testing.T) {
 	t.Parallel()
 	d := core.Delivery{Ref: core.Ref{Buffer: "b", Key: "k"}, Destination: "d",
 		Seen: &core.Group{Life: "l", Rev: 1, Tail: 3, Claims: []core.Claim{{ID: "l-1", From: 1, To: 2, Lease: 1}}}}
 	require.Equal(t, goodSeen, encoded(t)(message.EncodeDelivery(d)))
 	d.Seen.Closed, d.Seen.Claims[0].Fold, d.Seen.Claims[0].Sent = 9, "f", 50
-	want := strings.Replace(goodSeen, `"lease":1}]`, `"lease":1,"fold":"f","sent":50}],"closed":9`, 1)
+	d.Seen.Hold, d.Seen.Claims[0].Hop, d.Seen.Claims[0].Token = 7, 1, true
+	want := strings.Replace(goodSeen, `"lease":1}]`, `"lease":1,"fold":"f","sent":50,"hop":1,"token":true}],"closed":9,"hold":7`, 1)
 	body := encoded(t)(message.EncodeDelivery(d))
 	require.Equal(t, want, body)
 	same(t, d, body, message.DecodeDelivery)
