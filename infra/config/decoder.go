@@ -31,10 +31,14 @@ func (d *decoder) wrong(n *yaml.Node, path, right string) {
 	d.fault(n, path, "is "+kind(n), right)
 }
 
-// check validates what was read. Faults that only follow from a value which
-// could not be read are left out.
-func (d *decoder) check(c *core.Config) {
-	for _, f := range c.Validate() {
+// check validates what was read, also by checks of the caller's. Faults that
+// only follow from a value which could not be read are left out.
+func (d *decoder) check(c *core.Config, more []Check) {
+	faults := c.Validate()
+	for _, check := range more {
+		faults = append(faults, check(c)...)
+	}
+	for _, f := range faults {
 		if !d.blamed(f.Path) {
 			d.faults = append(d.faults, at(find(d.places, f.Path), f.Path, f.Problem, f.Right))
 		}

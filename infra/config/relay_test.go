@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +123,28 @@ func TestShadowsAlone(t *testing.T) {
 			require.Equal(t, want, strings.Contains(err.Error(), only), "%v", err)
 		})
 	}
+}
+
+// What a check of the caller's finds has its place among all else, unless it only
+// follows from what could not be read.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	more := func(c *core.Config) []core.Fault {
+		var faults []core.Fault
+		for i := range c.Buffers {
+			faults = append(faults, core.Fault{Path: "buffers." + c.Buffers[i].Name + ".filter", Problem: "is odd", Right: "must be even"})
+		}
+		return faults
+	}
+	const text = `sources: {in: {}}
+destinations: {out: {type: stdout, timeout: 1h}}
+buffers:
+  a: {from: [in], filter: ".x", to: out, batch: {maxItems: 0}}
+  b: {from: [in], filter: [], to: out}
+`
+	var got []string
+	for _, f := range Parse("c.yaml", []byte(text), more).Faults {
+		got = append(got, fmt.Sprintf("%d:%d %s", f.Line, f.Column, f.Path))
+	}
+	require.Equal(t, []string{"2:45 destinations.out.timeout", "4:27 buffers.a.filter", "4:60 buffers.a.batch.maxItems", "5:19 buffers.b.filter"}, got)
 }

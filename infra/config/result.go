@@ -70,19 +70,23 @@ func sortFindings(found []Finding) {
 	})
 }
 
-// Load reads a file that must be without faults. The error is that of [Read],
+// Check finds more that is wrong with a configuration, which may have other
+// faults, too.
+type Check func(*core.Config) []core.Fault
+
+// Load reads a file that must be without faults, also by these checks. The error is that of [Read],
 // or of code Invalid and holds every fault, one a line.
-func Load(path string) (*core.Config, error) {
-	r, err := Read(path)
+func Load(path string, more ...Check) (*core.Config, error) {
+	r, err := Read(path, more...)
 	if err != nil {
 		return nil, err
 	}
 	return r.Config, r.Err()
 }
 
-// Read reads a file. The error, of code NotFound or Unavailable, says why it
+// Read reads a file, and makes these checks, too. The error, of code NotFound or Unavailable, says why it
 // could not be read; what is wrong with what it says is in the result.
-func Read(path string) (*Result, error) {
+func Read(path string, more ...Check) (*Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, core.Wrap(core.NotFound, err, "there is no configuration file %s", path)
@@ -95,18 +99,19 @@ func Read(path string) (*Result, error) {
 	if err != nil {
 		return nil, core.Wrap(core.Unavailable, err, "configuration file %s cannot be read", path)
 	}
-	return Parse(path, data), nil
+	return Parse(path, data, more...), nil
 }
 
-// Parse reads what a file of some name holds, at most [MaxBytes].
-func Parse(name string, data []byte) *Result {
+// Parse reads what a file of some name holds, at most [MaxBytes], and makes these
+// checks, too.
+func Parse(name string, data []byte, more ...Check) *Result {
 	r := &Result{name: name}
 	root, faults := tree(data)
 	d := &decoder{faults: faults, places: map[string]place{}, failed: map[string]bool{}}
 	c := core.NewConfig()
 	if root != nil {
 		file().read(d, "", root, c)
-		d.check(c)
+		d.check(c, more)
 	}
 	r.places = d.places
 	for i := range d.faults {

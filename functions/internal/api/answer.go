@@ -15,6 +15,10 @@ type Accepted struct {
 	Accepted int      `json:"accepted"`
 	IDs      []string `json:"ids"`                // of all events, in order
 	Unrouted int      `json:"unrouted,omitempty"` // wanted by no buffer
+
+	Filtered   int    `json:"filtered,omitempty"`   // dropped by the filters of all buffers
+	Duplicates int    `json:"duplicates,omitempty"` // seen before by all buffers that want them
+	Status     string `json:"status,omitempty"`     // of a source with ack: delivered: one of core's
 }
 
 // The values of the Content-Type header, as net/http takes them; never written to.
@@ -49,7 +53,16 @@ func encode(body *bytes.Buffer, v any) {
 	}
 }
 
-// accepted answers 202. It is written by hand because every event comes by.
+// statuses are the answers of a source that waits for the outcome.
+var statuses = map[core.Status]int{
+	"":                      http.StatusAccepted,
+	core.StatusDelivered:    http.StatusOK,
+	core.StatusDeadLettered: http.StatusBadGateway,
+	core.StatusPending:      http.StatusAccepted,
+}
+
+// accepted answers that events are durable, or what became of them. It is written
+// by hand because every event comes by.
 func accepted(w http.ResponseWriter, r *core.Receipt) error {
 	size := 64
 	for _, id := range r.IDs {
@@ -65,11 +78,22 @@ func accepted(w http.ResponseWriter, r *core.Receipt) error {
 		body = appendID(body, id)
 	}
 	body = append(body, ']')
-	if r.Unrouted > 0 {
-		body = strconv.AppendInt(append(body, `,"unrouted":`...), int64(r.Unrouted), 10)
+	body = appendCount(body, `,"unrouted":`, r.Unrouted)
+	body = appendCount(body, `,"filtered":`, r.Filtered)
+	body = appendCount(body, `,"duplicates":`, r.Duplicates)
+	if r.Status != "" {
+		body = append(append(append(body, `,"status":"`...), r.Status...), '"')
 	}
-	send(w, http.StatusAccepted, plainJSON, append(body, "}\n"...))
+	send(w, statuses[r.Status], plainJSON, append(body, "}\n"...))
 	return nil
+}
+
+// appendCount appends a member unless it is zero.
+func appendCount(dst []byte, name string, n int) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, name...), int64(n), 10)
 }
 
 // appendID appends an id as a JSON string. Ids are printable UTF-8; of that,

@@ -26,7 +26,8 @@ type Backend struct {
 	Replayer    Replayer
 	DeadLetters DeadLetters
 	Attempts    Attempts
-	Flusher     Flusher // nil: nothing is flushed from here
+	Breaker     func(ctx context.Context, destination string) (core.Breaker, error) // nil: they are not known here
+	Flusher     Flusher                                                             // nil: nothing is flushed from here
 }
 
 // Ingester takes events in; see [core.Ingester].

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,14 +21,24 @@ type BufferState struct {
 	Name         string        `json:"name"`
 	Configured   bool          `json:"configured"` // false: it holds items, but the configuration has it no more
 	Destination  string        `json:"destination,omitempty"`
-	WindowMs     int64         `json:"windowMs,omitempty"` // its groups are time windows of this length
-	PendingItems int64         `json:"pendingItems"`       // not yet claimed
-	PendingBytes int64         `json:"pendingBytes"`       // their payload
-	ClaimedItems int64         `json:"claimedItems"`       // being sent, or waiting for a retry
+	Breaker      *BreakerState `json:"breaker,omitempty"`      // the destination's, if it has one
+	Shadow       bool          `json:"shadow,omitempty"`       // it gets copies
+	WindowMs     int64         `json:"windowMs,omitempty"`     // its groups are time windows of this length
+	PendingItems int64         `json:"pendingItems"`           // not yet claimed
+	PendingBytes int64         `json:"pendingBytes"`           // their payload
+	ClaimedItems int64         `json:"claimedItems"`           // being sent, or waiting for a retry
+	DelayedItems int64         `json:"delayedItems,omitempty"` // held until their time has come, in no group yet
+	NextDueAt    string        `json:"nextDueAt,omitempty"`    // when the first of them go on, to half a second
 	Groups       int           `json:"groups"`
 	OldestAt     string        `json:"oldestAt,omitempty"` // arrival of the oldest pending item
 	OldestAgeMs  int64         `json:"oldestAgeMs"`
 	LastAttempt  *AttemptState `json:"lastAttempt,omitempty"` // since the process began
+}
+
+// BreakerState is the state of a destination's breaker.
+type BreakerState struct {
+	State string `json:"state"`           // closed, open or half-open: the next batch is a probe
+	Until string `json:"until,omitempty"` // open until then
 }
 
 // AttemptState is what came of one send of one batch.
@@ -77,39 +89,86 @@ func (h *handler) buffer(w http.ResponseWriter, r *http.Request, name string) er
 func noBuffer() error { return core.Errorf(core.NotFound, "there is no buffer of this name") }
 
 func (h *handler) states(r *http.Request) ([]BufferState, error) {
-	stats, err := h.Store.Stats(r.Context())
+	ctx, now := r.Context(), h.Clock.Now()
+	stats, err := h.Store.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held := make(map[string]core.BufferStats, len(stats))
+	stored := make(map[string]*holding, len(stats))
 	for _, s := range stats {
-		held[s.Buffer] = s
+		name, held := core.Held(s.Buffer)
+		if stored[name] == nil {
+			stored[name] = new(holding)
+		}
+		if held {
+			stored[name].delayed = s
+		} else {
+			stored[name].BufferStats = s
+		}
 	}
-	now := h.Clock.Now()
 	configured := h.Catalog.Config().Buffers
 	states := make([]BufferState, 0, len(configured))
 	for i := range configured {
-		b := &configured[i]
-		s := h.state(b.Name, held[b.Name], now)
-		s.Configured, s.Destination = true, b.To
-		if b.Window != nil {
-			s.WindowMs = b.Window.Every.Milliseconds()
+		s, err := h.state(ctx, configured[i].Name, stored[configured[i].Name], now)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.describe(ctx, &s, &configured[i], now); err != nil {
+			return nil, err
 		}
 		states = append(states, s)
 	}
-	slices.SortFunc(stats, func(a, b core.BufferStats) int { return strings.Compare(a.Buffer, b.Buffer) })
-	for _, s := range stats {
-		if h.Catalog.Buffer(s.Buffer) == nil {
-			states = append(states, h.state(s.Buffer, s, now))
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		if h.Catalog.Buffer(name) != nil {
+			continue
 		}
+		s, err := h.state(ctx, name, stored[name], now)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, s)
 	}
 	return states, nil
 }
 
-func (h *handler) state(name string, held core.BufferStats, now core.Millis) BufferState {
+// holding is what the store holds of a buffer, and for it.
+type holding struct {
+	core.BufferStats
+
+	delayed core.BufferStats
+}
+
+// describe adds what the configuration says of a buffer, and what that leads to.
+func (h *handler) describe(ctx context.Context, s *BufferState, b *core.Buffer, now core.Millis) error {
+	s.Configured, s.Destination, s.Shadow = true, b.To, b.Shadow
+	if b.Window != nil {
+		s.WindowMs = b.Window.Every.Milliseconds()
+	}
+	if d := h.Catalog.Destination(b.To); d.Breaker == nil || h.Breaker == nil {
+		return nil
+	}
+	state, err := h.Breaker(ctx, b.To)
+	switch {
+	case err != nil:
+		return err
+	case state.Until == 0:
+		s.Breaker = &BreakerState{State: "closed"}
+	case state.Open(now):
+		s.Breaker = &BreakerState{State: "open", Until: timestamp(state.Until)}
+	default:
+		s.Breaker = &BreakerState{State: "half-open"}
+	}
+	return nil
+}
+
+func (h *handler) state(ctx context.Context, name string, held *holding, now core.Millis) (BufferState, error) {
+	if held == nil {
+		held = new(holding)
+	}
 	s := BufferState{
 		Name: name, PendingItems: held.Pending, PendingBytes: held.Bytes,
 		ClaimedItems: held.Claimed, Groups: held.Groups, OldestAt: timestamp(held.Oldest),
+		DelayedItems: held.delayed.Pending + held.delayed.Claimed,
 	}
 	if held.Oldest != 0 {
 		s.OldestAgeMs = max(0, now.Sub(held.Oldest).Milliseconds())
@@ -117,7 +176,14 @@ func (h *handler) state(name string, held core.BufferStats, now core.Millis) Buf
 	if a, ok := h.Attempts.Last(name); ok {
 		s.LastAttempt = attemptState(&a)
 	}
-	return s
+	if s.DelayedItems == 0 {
+		return s, nil
+	}
+	first, err := h.Store.Groups(ctx, held.delayed.Buffer, nil, 1) // each a span of time, by whose end its events go on
+	if len(first) > 0 {
+		_, s.NextDueAt, _ = strings.Cut(first[0].Ref.Key, "/")
+	}
+	return s, err
 }
 
 func attemptState(a *core.Attempt) *AttemptState {

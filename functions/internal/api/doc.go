@@ -16,6 +16,11 @@
 // GET calls answer HEAD too. A list is {"<name>": [...], "next": "..."}: next
 // is what to pass as after to go on, and empty at the end.
 //
+// A source answers 202 when its events are durable. One with ack: delivered waits
+// for what becomes of them: 200 they are delivered, 502 one of them is a dead
+// letter, 202 it is not known yet; the body is the same, with a status. Nothing
+// is to be sent again for it.
+//
 // # Who may call
 //
 // A source says who may send to it: holders of a bearer token, senders that

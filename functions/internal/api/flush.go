@@ -63,7 +63,7 @@ func (h *handler) flushBuffer(w http.ResponseWriter, r *http.Request, buffer str
 	case q.Strict:
 		return core.Errorf(core.Invalid, "strict is for POST /v1/flush; here an unknown buffer is always refused")
 	}
-	if h.Catalog.Buffer(buffer) == nil {
+	if _, held := core.Held(buffer); held || h.Catalog.Buffer(buffer) == nil {
 		return noBuffer()
 	}
 	ctx, o, end := h.flushing(w, r, q)

@@ -50,6 +50,9 @@ func (h *handler) groups(w http.ResponseWriter, r *http.Request, buffer string) 
 	if err != nil {
 		return err
 	}
+	if _, held := core.Held(buffer); held {
+		return noBuffer()
+	}
 	if q.Has("key") {
 		return h.group(w, r, core.Ref{Buffer: buffer, Key: q.Get("key")})
 	}

@@ -53,12 +53,16 @@ func (h *handler) turnedAway(source string, n int, err error) error {
 	return err
 }
 
-// source is a source by its name.
+// source is a source that takes requests, by its name.
 func (h *handler) source(name string) (*source, error) {
-	if s := h.sources[name]; s != nil {
+	switch s := h.sources[name]; {
+	case s == nil:
+		return nil, core.Errorf(core.NotFound, "there is no source of this name")
+	case s.Type == core.TypeSQS:
+		return nil, core.Errorf(core.NotFound, "source %s takes no requests: its events are read from a queue; send them there", name)
+	default:
 		return s, nil
 	}
-	return nil, core.Errorf(core.NotFound, "there is no source of this name")
 }
 
 // identify gives a single event its id, if it has one, after a check that its

@@ -38,6 +38,7 @@ type house struct {
 	report   core.ReplayReport // of each replay
 	sender   core.Sender       // of every destination; nil: there is none
 	ready    error
+	breaker  func(context.Context, string) (core.Breaker, error)
 
 	mu       sync.Mutex
 	refusals []string // by the API itself: source and number
@@ -124,7 +125,7 @@ func (h *house) newHandler(c *core.Catalog, o api.Options, in api.Ingester) http
 			IDs:    core.IDsFunc(func() string { return "ID" }),
 			Sender: func(string) core.Sender { return h.sender },
 		}, &h.cadence),
-		Attempts: &h.attempts, Ready: func() error { return h.ready },
+		Attempts: &h.attempts, Breaker: h.breaker, Ready: func() error { return h.ready },
 		Refused: func(source string, n int) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

@@ -7,13 +7,7 @@ import "sluice/core"
 // and any of their functions, may be nil.
 func Join(all ...*core.Observer) *core.Observer {
 	return &core.Observer{
-		Events: func(source, outcome string, n int) {
-			for _, o := range all {
-				if o != nil && o.Events != nil {
-					o.Events(source, outcome, n)
-				}
-			}
-		},
+		Events: counts(all, func(o *core.Observer) count { return o.Events }),
 		Late: func(buffer string, n int) {
 			for _, o := range all {
 				if o != nil && o.Late != nil {
@@ -28,13 +22,7 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
-		Shadow: func(buffer, outcome string, n int) {
-			for _, o := range all {
-				if o != nil && o.Shadow != nil {
-					o.Shadow(buffer, outcome, n)
-				}
-			}
-		},
+		Shadow: counts(all, func(o *core.Observer) count { return o.Shadow }),
 		Attempt: func(a *core.Attempt) {
 			for _, o := range all {
 				if o != nil && o.Attempt != nil {
@@ -42,13 +30,7 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
-		DeadLetters: func(buffer, reason string, n int) {
-			for _, o := range all {
-				if o != nil && o.DeadLetters != nil {
-					o.DeadLetters(buffer, reason, n)
-				}
-			}
-		},
+		DeadLetters: counts(all, func(o *core.Observer) count { return o.DeadLetters }),
 		Failed: func(op string, err error) {
 			for _, o := range all {
 				if o != nil && o.Failed != nil {
@@ -56,5 +38,21 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
+	}
+}
+
+// count tells of n things by two names.
+type count = func(a, b string, n int)
+
+func counts(all []*core.Observer, of func(*core.Observer) count) count {
+	return func(a, b string, n int) {
+		for _, o := range all {
+			if o == nil {
+				continue
+			}
+			if tell := of(o); tell != nil {
+				tell(a, b, n)
+			}
+		}
 	}
 }

@@ -102,6 +102,9 @@ func (n *node) progress(ctx context.Context) {
 			var items int64
 			left, err := n.left()
 			for i := range left {
+				if _, held := core.Held(left[i].Buffer); held {
+					continue // they are not waited for
+				}
 				items += left[i].Pending + left[i].Claimed
 			}
 			if err == nil {
@@ -123,14 +126,17 @@ func (n *node) tellLeft() {
 	defer done()
 	for i := range left {
 		b := &left[i]
+		name, held := core.Held(b.Buffer)
 		why := "it was not delivered"
-		switch sub := s.catalog.Buffer(b.Buffer); {
+		switch sub := s.catalog.Buffer(name); {
 		case sub == nil:
 			why = "the buffer is not configured"
+		case held, sub.Buffer.Ordered && (sub.Buffer.DeliverAfter > 0 || sub.Buffer.DeliverAt != ""):
+			why = "events that are held until their time has come stay"
 		case sub.Buffer.Window != nil:
 			why = "time windows that are open stay"
 		}
-		n.log.Info("left for the next start", "buffer", b.Buffer, "items", b.Pending+b.Claimed, "groups", b.Groups, "why", why)
+		n.log.Info("left for the next start", "buffer", name, "items", b.Pending+b.Claimed, "groups", b.Groups, "why", why)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sluice/infra/attemptlog"
 	"sluice/infra/config"
 	"sluice/infra/embed"
+	"sluice/infra/memory"
 	"sluice/infra/observe"
 	"sluice/infra/queue"
 	"sluice/infra/timer"
@@ -66,6 +67,7 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	n.parts = parts{
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
+			Coordinator: memory.NewCoordinator(), Sleep: n.sleep,
 			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold,
 			Observer: observers.Join(
 				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
@@ -83,6 +85,15 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 		log:     o.Log,
 	}
 	return n
+}
+
+// sleep waits for d, or until ctx or the work of the process ends: whoever waits
+// for the outcome of events is answered before the process stops.
+func (n *node) sleep(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.working, cancel)()
+	return system.Sleep(ctx, d)
 }
 
 // concurrency is how many sends to a destination may be under way.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sluice/core"
+	"sluice/functions/internal/language"
 	"sluice/infra/config"
 	"sluice/infra/embed"
 )
@@ -81,7 +82,7 @@ func serveOn(ctx context.Context, c *core.Config, l net.Listener, o *ServeOption
 
 // load reads the configuration, and logs what works but hurts.
 func load(o *ServeOptions) (*core.Config, error) {
-	r, err := config.Read(o.Config)
+	r, err := config.Read(o.Config, language.Broken)
 	if err != nil {
 		return nil, err
 	}

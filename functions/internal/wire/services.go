@@ -9,6 +9,7 @@ import (
 
 	"sluice/core"
 	"sluice/functions/internal/api"
+	"sluice/functions/internal/language"
 	"sluice/functions/internal/senders"
 )
 
@@ -49,7 +50,7 @@ type parts struct {
 // newServices builds services. It changes nothing outside them, and leaves
 // nothing open when it returns an error.
 func newServices(c *core.Config, p parts) (*services, error) {
-	catalog, err := core.NewCatalog(c, nil)
+	catalog, err := core.NewCatalog(c, language.JQ)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,10 @@ func newServices(c *core.Config, p parts) (*services, error) {
 		DeadLetters: p.letters,
 		Ready:       p.ready,
 		Attempts:    p.last,
-		Flusher:     flusher,
+		Breaker: func(ctx context.Context, destination string) (core.Breaker, error) {
+			return core.BreakerOf(ctx, ports.Coordinator, destination)
+		},
+		Flusher: flusher,
 	}, api.Options{
 		Resolve: p.resolve, Clock: ports.Clock, Metrics: p.metrics, Log: p.log, Working: p.working, Grace: p.sending,
 	})
