@@ -57,9 +57,12 @@ func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration) 
 		if b.Until > now.Add(max(d.Breaker.Cooldown, d.Timeout+leaseMargin)) {
 			b.Until = now // the clock was set back
 		}
-		wait = b.Allow(d.Timeout+leaseMargin, now)
+		wait = min(b.Allow(d.Timeout+leaseMargin, now), d.Breaker.Cooldown) // a probe may be back long before its lease ends
 		return *b != was
 	})
+	if err != nil {
+		wait = 0
+	}
 	g.ports.Observer.failed("ask the breaker", err)
 	return wait
 }
@@ -103,39 +106,50 @@ func BreakerOf(ctx context.Context, c Coordinator, destination string) (Breaker,
 //
 // Source: the generic cell rate algorithm, ITU-T I.371, 2004, annex A.
 type Rate struct {
-	Arrival int64 `json:"arrival"` // Unix time in microseconds
+	Arrival int64  `json:"arrival"` // Unix time in microseconds
+	At      Millis `json:"at"`      // when a token was last asked for
 }
 
+// maxSkew is how far the clocks of processes differ at most.
+const maxSkew = time.Minute
+
 // Take takes a token, and says in how long it comes: as many requests as the
-// limit allows may be made at once when there were none before.
-func (r *Rate) Take(c *RateConfig, now Millis) (wait time.Duration) {
+// limit allows may be made at once when there were none before. One that would
+// come in more than most is not taken: wait for most, and ask again.
+func (r *Rate) Take(c *RateConfig, most time.Duration, now Millis) (wait time.Duration, taken bool) {
 	per, at := c.Per.Microseconds(), int64(now)*1000
-	each := max(1, per/int64(c.Requests))
-	if r.Arrival > at+1000*per {
+	each := max(1, (per+int64(c.Requests)-1)/int64(c.Requests))
+	if r.At > now.Add(maxSkew) {
 		r.Arrival = at // the clock was set back
 	}
+	r.At = now
 	r.Arrival = max(r.Arrival, at)
-	free := r.Arrival - (per - each)
-	r.Arrival += each
-	if free <= at {
-		return 0
+	if free := r.Arrival - each*int64(c.Requests-1); free > at {
+		wait = time.Duration((free-at+999)/1000) * time.Millisecond
 	}
-	return time.Duration((free-at+999)/1000) * time.Millisecond
+	if wait > most {
+		return most, false
+	}
+	r.Arrival += each
+	return wait, true
 }
 
 // token takes a token of a destination's rate limit, and says in how long it
-// comes. A limit that can't be asked keeps nobody.
-func (g gate) token(ctx context.Context, d *Destination) (wait time.Duration) {
+// comes, or when to ask again. A limit that can't be asked keeps nobody.
+func (g gate) token(ctx context.Context, d *Destination, most time.Duration) (wait time.Duration, taken bool) {
 	if d.RateLimit == nil || g.ports.Coordinator == nil {
-		return 0
+		return 0, false
 	}
 	now := g.ports.Clock.Now()
 	err := changeRecord(ctx, g.ports.Coordinator, "rate/"+d.Name, func(r *Rate) bool {
-		wait = r.Take(d.RateLimit, now)
+		wait, taken = r.Take(d.RateLimit, most, now)
 		return true
 	})
+	if err != nil {
+		wait, taken = 0, false
+	}
 	g.ports.Observer.failed("ask the rate limit", err)
-	return wait
+	return wait, taken
 }
 
 // changeRecord changes a shared record if fn says so. One that can't be read

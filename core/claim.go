@@ -192,6 +192,9 @@ func (g *Group) Fall(id string, lease uint64, p *Policy, now Millis) error {
 		return err
 	}
 	c.Hop, c.Attempt = c.Hop+1, 1
+	if c.FirstErrorAt == 0 {
+		c.FirstErrorAt = now
+	}
 	c.Due = now.Add(p.Lease)
 	g.changed(p, now)
 	return nil
@@ -201,14 +204,14 @@ func (g *Group) Fall(id string, lease uint64, p *Policy, now Millis) error {
 // nothing. Conflict: it is being sent, or gone.
 func (g *Group) Defer(id string, due Millis, p *Policy, now Millis) error {
 	c := g.Find(id)
-	if c == nil || c.Due > now {
+	if c == nil || c.Held() && c.Due > now {
 		return Errorf(Conflict, "claim %s is not free", id)
 	}
 	if c.Held() { // its deliverer has died: the attempt counts once it is made again
 		c.Lease++
 		c.Attempt--
 	}
-	c.Due = due
+	c.Due, c.Token = max(c.Due, due), false // a token that came meanwhile is gone
 	g.changed(p, now)
 	return nil
 }

@@ -36,8 +36,9 @@ type errand struct {
 	pull   *pull  // what a flush asks for; nil: what is due
 
 	allowed    bool          // by the breaker, which is asked once
-	waits      time.Duration // nothing was taken, as the destination's breaker is open for so long
-	recovering bool          // what failed was the recovery of a claim
+	waits      time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
+	waitsFor   string
+	recovering bool // what failed was the recovery of a claim
 }
 
 // shipment is a claim that this deliverer holds, with its items.
@@ -47,9 +48,11 @@ type shipment struct {
 	group    Group // as this deliverer has last read or written it
 	claim    Claim
 	items    []Item // of the batch that is next
+	at       []int  // which of them its destination's filter and transform have left; nil: all
 	rows     []Item // of a claim that leaves in rows: those not yet settled
 	window   *Window
 	deadline Millis // since when it could have been sent
+	taken    Millis // when its claim was recovered; 0: it is new
 	was      Millis // CheckAt before this deliverer took or renewed its claim
 	full     bool   // the claim left items behind that were there
 	result   step
@@ -118,12 +121,18 @@ func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait tim
 	if !first {
 		wait = g.breaker(ctx, to)
 	}
-	if wait == 0 && !(first && s.claim.Token) {
-		wait = g.token(ctx, to)
-		token = true
+	if wait == 0 && !(first && s.reserved()) {
+		wait, token = g.token(ctx, to, s.policy.MaxHold)
 	}
 	s.result.waits = wait > 0
 	return wait, token
+}
+
+// reserved reports whether the claim has a token of its destination's rate
+// limit: one that came long ago would let too many through now.
+func (s *shipment) reserved() bool {
+	limit := s.hop().RateLimit
+	return s.claim.Token && limit != nil && s.taken.Sub(s.deadline) < limit.Per
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -178,16 +187,18 @@ func (d *Deliverer) look(ctx context.Context, e *errand, seen *Group) (Group, er
 
 func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, error) {
 	p, now := e.policy, d.ports.Clock.Now()
-	e.recovering = false
+	e.recovering, e.waits = false, 0
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
 		if wait := d.breaker(ctx, e, e.sub.hopOf(c)); wait > 0 {
+			e.waits, e.waitsFor = wait, e.sub.hopOf(c).Name
 			return nil, d.deferred(ctx, e, g, c, wait)
 		}
 		return d.recover(ctx, e, g, c)
 	}
 	if !g.Blocked(p, now) && e.evaluate(g, now).Due {
 		if wait := d.breaker(ctx, e, e.sub.hops[0]); wait > 0 {
+			e.waits, e.waitsFor = wait, e.sub.Destination.Name
 			return nil, d.parked(ctx, e, g, wait)
 		}
 		return d.begin(ctx, e, g)
@@ -214,7 +225,7 @@ func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim
 	var err error
 	s.group, err = d.ports.Store.Update(ctx, e.ref, was, func(g *Group) (err error) {
 		now := d.ports.Clock.Now()
-		s.was = g.CheckAt
+		s.was, s.taken = g.CheckAt, now
 		if e.pull != nil && e.pull.early {
 			g.Hasten(c.ID, now)
 		}

@@ -38,6 +38,7 @@ type dock struct {
 
 	mu       sync.Mutex
 	sent     []core.Batch
+	to       []string // the destination of every send there was
 	busy     int
 	peak     int // sends under way at a time
 	late     int // events that were moved on
@@ -67,13 +68,13 @@ type ship struct {
 // process starts one more process.
 func (d *dock) process(c *core.Config) *ship {
 	d.t.Helper()
-	catalog, err := core.NewCatalog(c, nil)
+	catalog, err := core.NewCatalog(c, toy)
 	require.NoError(d.t, err)
 	ports := core.Ports{
 		Store: dockStore{d.memory, d}, Timer: silent{}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns, Shared: true,
 		Clock:  core.ClockFunc(d.clock),
 		Rand:   fullWait{},
-		Sender: func(string) core.Sender { return dockSender{d} },
+		Sender: func(name string) core.Sender { return dockSender{d, name} },
 		IDs:    core.IDsFunc(func() string { return fmt.Sprintf("id%06d", d.ids.Add(1)) }),
 		Slot: func(context.Context, string) (func(), error) {
 			return func() {}, errorOf(nil, d.slot)
@@ -213,12 +214,16 @@ func (d *dock) busyGroups() []string {
 	return keys
 }
 
-type dockSender struct{ d *dock }
+type dockSender struct {
+	d  *dock
+	to string
+}
 
 func (s dockSender) Send(_ context.Context, b *core.Batch) core.Response {
 	d := s.d
 	d.mu.Lock()
 	d.sent = append(d.sent, *b)
+	d.to = append(d.to, s.to)
 	d.busy++
 	d.peak = max(d.peak, d.busy)
 	answer := d.answer

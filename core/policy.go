@@ -108,11 +108,11 @@ func Evaluate(g *Group, p *Policy, now Millis) Verdict {
 	full := g.full(p)
 	switch {
 	case full != "":
-		return Verdict{Due: true, Reason: full, Deadline: last}
+		return Verdict{Due: true, Reason: full, Deadline: max(last, g.Hold)}
 	case wait <= now:
-		return Verdict{Due: true, Reason: ReasonWait, Deadline: earliest(wait, idle)}
+		return Verdict{Due: true, Reason: ReasonWait, Deadline: max(earliest(wait, idle), g.Hold)}
 	case idle <= now:
-		return Verdict{Due: true, Reason: ReasonIdle, Deadline: idle}
+		return Verdict{Due: true, Reason: ReasonIdle, Deadline: max(idle, g.Hold)}
 	}
 	return Verdict{Next: earliest(wait, idle)}
 }

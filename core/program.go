@@ -65,6 +65,22 @@ func (c *Config) Broken(compile Language) []Fault {
 	return v.faults
 }
 
+// dress makes of items, which are replaced, what the transform makes of them. An
+// item of which it makes nothing stays as it is.
+func (p *programs) dress(ctx context.Context, items []Item) error {
+	only := programs{transform: p.transform}
+	for i := range items {
+		e, ok, err := only.apply(ctx, &items[i].Event)
+		if err != nil {
+			return err
+		}
+		if ok {
+			items[i].Event = e
+		}
+	}
+	return nil
+}
+
 // apply runs the programs on an event. keep is false when the filter drops it.
 // The event itself is left as it is.
 func (p *programs) apply(ctx context.Context, e *Event) (out Event, keep bool, err error) {

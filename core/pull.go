@@ -44,7 +44,7 @@ func (e *errand) expired(g *Group, now Millis) *Claim {
 		if e.policy.Ordered && i > 0 {
 			break
 		}
-		if !g.Claims[i].Held() {
+		if !g.Claims[i].Held() && !g.Claims[i].Token { // a token comes when it comes
 			return &g.Claims[i]
 		}
 	}

@@ -31,6 +31,7 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	if err != nil {
 		return Response{Err: err}, Retry
 	}
+	s.at = at
 	if len(items) == 0 {
 		s.result.sent(&Response{}, Delivered, len(s.items))
 		return Response{}, Delivered
@@ -75,7 +76,17 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 			at = append(at, i)
 		}
 	}
-	if broken == nil || s.sub.Buffer.Shadow {
+	if at == nil {
+		at = []int{} // none is left
+	}
+	if broken == nil {
+		return items, at, nil
+	}
+	first := s.claim.Attempt == 1 // on the others they are put again, which changes nothing
+	if s.sub.Buffer.Shadow {
+		if first {
+			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(broken))
+		}
 		return items, at, nil
 	}
 	letters := s.letters(broken, &Response{Err: cause}, DeadPermanent, d.ports.Clock.Now())
@@ -83,10 +94,35 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 		return nil, nil, Wrap(CodeOf(err), err, "cannot put dead letters")
 	}
 	d.mourn(ctx, broken)
-	if s.claim.Attempt == 1 { // on the others they are put again, which changes nothing
+	if first {
 		d.ports.Observer.deadLetters(s.ref.Buffer, DeadPermanent, len(broken))
 	}
 	return items, at, nil
+}
+
+// live is the items of the batch that its destination's filter and transform
+// have not finished.
+func (s *shipment) live() []Item {
+	if s.at == nil {
+		return s.items
+	}
+	items := make([]Item, len(s.at))
+	for i, at := range s.at {
+		items[i] = s.items[at]
+	}
+	return items
+}
+
+// finish settles the members of a claim that its destination's filter and
+// transform have finished.
+func (s *shipment) finish(c *Claim) {
+	for i, next := 0, 0; s.at != nil && c != nil && i < len(s.items); i++ {
+		if next < len(s.at) && s.at[next] == i {
+			next++
+			continue
+		}
+		c.Done = c.Done.With(int(s.items[i].Seq - c.From))
+	}
 }
 
 // moved gives bits other places.
@@ -110,7 +146,6 @@ func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Clai
 	if err != nil {
 		return err
 	}
-	e.waits = wait
 	if c := g.Find(c.ID); c != nil {
 		d.ports.armClaim(ctx, e.ref, &g, c)
 	}
@@ -120,7 +155,6 @@ func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Clai
 
 // parked makes a due group wait for its destination's breaker.
 func (d *Deliverer) parked(ctx context.Context, e *errand, was *Group, wait time.Duration) error {
-	e.waits = wait
 	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
 		at := d.ports.Clock.Now().Add(wait)
 		if g.CheckAt >= at {

@@ -174,6 +174,9 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 		r.missing(name)
 		return allBits(len(letters))
 	}
+	if err := r.catalog.hops[name].dress(ctx, b.Items); err != nil {
+		return allBits(len(letters))
+	}
 	begin := r.ports.Clock.Now()
 	resp, outcome := r.ports.send(ctx, r.catalog, dest, &b)
 	r.ports.Observer.attempt(&Attempt{

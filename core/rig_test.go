@@ -36,6 +36,10 @@ type rig struct {
 	sweeper   *core.Sweeper
 	replayer  *core.Replayer
 
+	shared *hookedTurns // the coordinator
+	told   counts       // what was observed
+	asked  atomic.Int64 // calls of the coordinator
+	broken atomic.Bool  // what fails in the background is expected to
 	dead   atomic.Bool  // a crash is going on
 	lost   atomic.Bool  // hints are lost
 	burial func() error // fails putting dead letters
@@ -92,6 +96,10 @@ func run(t *testing.T, c *core.Config, test func(*rig)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, begin: time.Now(), store: memory.New()}
+		r.shared = &hookedTurns{Coordinator: memory.NewCoordinator(), fail: func() error {
+			r.asked.Add(1)
+			return nil
+		}}
 		r.start(c)
 		defer r.stop()
 		test(r)
@@ -102,7 +110,12 @@ func run(t *testing.T, c *core.Config, test func(*rig)) {
 func (r *rig) start(c *core.Config) {
 	clock := core.ClockFunc(func() core.Millis { return core.At(time.Now().Add(-time.Duration(r.setBack.Load()))) })
 	r.timer = timer.New(clock)
-	r.queue = queue.New(func(d string) int { return r.catalog.Destination(d).Concurrency })
+	r.queue = queue.New(func(name string) int {
+		if d := r.catalog.Destination(name); d != nil {
+			return d.Concurrency
+		}
+		return 4 // of what is held
+	})
 	r.configure(c, clock)
 	r.timer.Start(func(ctx context.Context, h core.Hint) { r.noError(r.checker.Check(ctx, h)) })
 	r.queue.Start(func(ctx context.Context, d core.Delivery) {
@@ -118,12 +131,12 @@ func (r *rig) start(c *core.Config) {
 
 func (r *rig) configure(c *core.Config, clock core.Clock) {
 	var err error
-	r.catalog, err = core.NewCatalog(c, nil)
+	r.catalog, err = core.NewCatalog(c, toy)
 	require.NoError(r.t, err)
 	n := 0
 	var idMu sync.Mutex
 	ports := core.Ports{
-		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Clock: clock,
+		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Coordinator: r.shared, Clock: clock, Sleep: sleep,
 		Rand:   &lockedRand{rand: rand.New(rand.NewPCG(1, 2))},
 		Sender: func(name string) core.Sender { return sender{r, name} },
 		IDs: core.IDsFunc(func() string {
@@ -132,11 +145,11 @@ func (r *rig) configure(c *core.Config, clock core.Clock) {
 			n++
 			return fmt.Sprintf("id%06d", n)
 		}),
-		Observer: &core.Observer{Failed: func(op string, err error) {
-			if r.burial == nil {
+		Observer: r.told.observer(func(op string, err error) {
+			if r.burial == nil && !r.broken.Load() {
 				r.t.Errorf("%s: %v", op, err)
 			}
-		}},
+		}),
 	}
 	r.ingester = core.NewIngester(r.catalog, ports)
 	r.checker = core.NewChecker(r.catalog, ports)
@@ -152,7 +165,7 @@ func (r *rig) reconfigure(c *core.Config) {
 }
 
 func (r *rig) noError(err error) {
-	if err != nil && !r.dead.Load() {
+	if err != nil && !r.dead.Load() && !r.broken.Load() {
 		r.t.Errorf("in the background: %v", err)
 	}
 }

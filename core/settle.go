@@ -13,19 +13,21 @@ func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Ou
 	switch last := s.claim.Hop >= len(s.sub.hops)-1; {
 	case o == Delivered:
 		if s.sub.Buffer.Shadow {
-			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.items))
+			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live()))
 		}
 		return d.finish(ctx, s)
 	case o == Interrupted:
 		return false, d.postpone(ctx, s, 0, false)
 	case o == Partial && (exhausted && last || s.claim.Fold == ""):
 		return d.part(ctx, s, r, exhausted, last)
+	case (o == Permanent || exhausted) && !last && s.claim.Fold == "" && len(s.live()) < len(s.items):
+		return false, d.shrink(ctx, s, r, moved(allBits(len(s.at)), s.at), true)
 	case (o == Permanent || exhausted) && !last:
 		return d.fall(ctx, s)
 	case o == Permanent:
-		return d.bury(ctx, s, r, d.finish, grave{s.items, DeadPermanent})
+		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadPermanent})
 	case exhausted:
-		return d.bury(ctx, s, r, d.finish, grave{s.items, DeadExhausted})
+		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadExhausted})
 	}
 	return false, d.release(ctx, s, r, r.RetryAfter)
 }
@@ -131,6 +133,7 @@ func (d *Deliverer) shrink(ctx context.Context, s *shipment, r *Response, left B
 			}
 			g.Find(s.claim.ID).Attempt = 0 // it is released: taking it makes it the first
 		}
+		s.finish(g.Find(s.claim.ID))
 		return g.Shrink(s.claim.ID, s.claim.Lease, failed, now.Add(wait), cause(r), s.policy, now)
 	})
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // maxClaims is how many new claims a flush opens on one group: it does not
@@ -126,10 +125,7 @@ func (s *shipping) group(ref Ref) {
 			s.fail(err)
 			goOn = false
 		default:
-			goOn = false
-			if e.waits > 0 {
-				s.closed(e.waits)
-			}
+			goOn = s.waits(e)
 		}
 		if !e.recovering {
 			claims++
@@ -243,10 +239,19 @@ func (s *shipping) conclude() {
 	}
 }
 
-// closed ends the flush of a buffer whose destination's breaker is open.
-func (s *shipping) closed(wait time.Duration) {
-	s.fail(Errorf(Unavailable, "the breaker of destination %s is open for another %s", s.sub.Destination.Name, formatDuration(wait)))
+// waits ends the flush of a buffer whose destination's breaker is open. If it is
+// a fallback's, what is new may be shipped all the same, which it reports.
+func (s *shipping) waits(e *errand) (goOn bool) {
+	if e.waits == 0 {
+		return false
+	}
+	s.fail(Errorf(Unavailable, "the breaker of destination %s is open for another %s", e.waitsFor, formatDuration(e.waits)))
+	if e.waitsFor != s.sub.Destination.Name {
+		e.pull.fresh = true
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
+	return false
 }

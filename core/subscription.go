@@ -55,7 +55,7 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		Ordered:     b.Ordered,
 		Concurrency: b.Concurrency,
 		Lease:       cmp.Or(b.RecoverAfter, s.longest()+leaseMargin),
-		MaxHold:     s.Destination.Retry.Max,
+		MaxHold:     s.maxHold(),
 		Rest:        rest(b.FlushEvery),
 	}
 	if b.OrderKey != "" {
@@ -88,6 +88,21 @@ func (s *Subscription) longest() time.Duration {
 	var longest time.Duration
 	for _, h := range s.hops {
 		longest = max(longest, h.Timeout)
+	}
+	return longest
+}
+
+// maxHold is the longest that a claim may wait for its next attempt.
+func (s *Subscription) maxHold() time.Duration {
+	var longest time.Duration
+	for _, h := range s.hops {
+		longest = max(longest, h.Retry.Max)
+		if h.Breaker != nil {
+			longest = max(longest, h.Breaker.Cooldown)
+		}
+		if h.RateLimit != nil {
+			longest = max(longest, h.RateLimit.Per)
+		}
 	}
 	return longest
 }
