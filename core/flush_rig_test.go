@@ -161,6 +161,13 @@ func (p *ship) deliverAll() error {
 	return nil
 }
 
+// work delivers what was handed over, and what is due.
+func (p *ship) work() {
+	p.d.t.Helper()
+	require.NoError(p.d.t, p.deliverHanded())
+	require.NoError(p.d.t, p.deliverAll())
+}
+
 // deliverHanded delivers what was handed over.
 func (p *ship) deliverHanded() error {
 	handed := p.d.handed

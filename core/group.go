@@ -307,6 +307,14 @@ func (g *Group) Nudge(at Millis) {
 	}
 }
 
+// Park has a due group looked at again at a time, when it may leave.
+func (g *Group) Park(at Millis) {
+	if g.CheckAt != 0 && g.CheckAt != at {
+		g.CheckAt = at
+		g.Rev++
+	}
+}
+
 // Abandon ends every lease at once: no deliverer of this group lives.
 func (g *Group) Abandon() {
 	for i := range g.Claims {

@@ -157,10 +157,10 @@ func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Clai
 func (d *Deliverer) parked(ctx context.Context, e *errand, was *Group, wait time.Duration) error {
 	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
 		at := d.ports.Clock.Now().Add(wait)
-		if g.CheckAt >= at {
+		if g.CheckAt == at || g.CheckAt > at && e.pull != nil { // a flush may have come before its time
 			return errUnchanged
 		}
-		g.Nudge(at)
+		g.Park(at)
 		return nil
 	})
 	if err == errUnchanged { //nolint:errorlint // it is returned as it is
