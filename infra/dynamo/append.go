@@ -23,24 +23,46 @@ type writing struct {
 	offset int64 // the log's payload bytes before the part
 	armed  bool  // some numbering of it has set checkAt
 	unsure bool  // one may have numbered it without saying so
+	stored int   // so many of its first events are in the log
+
+	ticket  string // under which it marks the ids of its events; "": it marks none
+	marked  bool   // it has marked some
+	unclear bool   // whether more of it than is stored is in the log is not known
+	places  []int  // where its events stand in the caller's part; nil: at the same places
+	doubles []int  // where those stood that were left out of it
 }
 
 // Append implements [core.Store]: it numbers every part, and then writes them.
 // When one is refused a number nothing is written, and the numbers of the
 // others are given up; what that has left to be done is in the answer. When
 // one can't be written the others may be: the error is then Unavailable. A part
-// whose group is closed is left out.
+// whose group is closed is left out, as is one that its full buffer may shed.
 func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	if err := s.room(ctx, parts); err != nil {
-		return nil, err
-	}
 	writings := make([]writing, len(parts))
+	dedupe := false
 	for i := range parts {
-		writings[i] = writing{Part: &parts[i], now: now, bytes: payload(parts[i].Events)}
+		writings[i] = writing{Part: &parts[i], now: now}
+		dedupe = dedupe || parts[i].Dedupe > 0
+	}
+	store := s.store
+	if dedupe {
+		store = s.storeOnce
+	}
+	err := store(ctx, writings)
+	if err == nil {
+		s.sizes.add(writings)
+	}
+	return answers(writings), err
+}
+
+// store numbers and writes what is to be stored of the parts.
+func (s *Store) store(ctx context.Context, writings []writing) error {
+	if err := s.room(ctx, writings); err != nil {
+		return err
 	}
 	groups := byGroup(writings)
 	err := each(len(groups), func(i int) error {
@@ -57,9 +79,9 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 			s.giveUp(ctx, groups[i])
 			return nil
 		})
-		return answers(writings), err
+		return err
 	}
-	err = each(len(groups), func(i int) error {
+	return each(len(groups), func(i int) error {
 		for _, w := range groups[i] {
 			if w.answer.Closed {
 				continue
@@ -70,28 +92,37 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 		}
 		return nil
 	})
-	all := answers(writings)
-	if err == nil {
-		s.sizes.add(parts, all)
-	}
-	return all, err
 }
 
 func answers(writings []writing) []core.Appended {
 	a := make([]core.Appended, len(writings))
 	for i := range writings {
-		a[i] = writings[i].answer
-		a[i].Armed = writings[i].armed
+		w := &writings[i]
+		a[i] = w.answer
+		a[i].Armed = w.armed
+		if a[i].Closed {
+			a[i].Stored = w.through(w.stored)
+		}
+		for _, at := range w.doubles {
+			// what is behind a closing is left to the caller, doubles and all
+			if !a[i].Shed && (!a[i].Closed || at < a[i].Stored) {
+				a[i].Doubles = append(a[i].Doubles, at)
+			}
+		}
 	}
 	return a
 }
 
-// byGroup sorts parts by the groups that they name, each in order.
+// byGroup sorts what is to be stored by the groups that are named, each in order.
 func byGroup(writings []writing) [][]*writing {
 	groups := make([][]*writing, 0, len(writings))
 	at := make(map[core.Ref]int, len(writings))
 	for i := range writings {
 		w := &writings[i]
+		if w.answer.Shed || len(w.Events) == 0 {
+			continue
+		}
+		w.bytes = payload(w.Events)
 		k, ok := at[w.Ref]
 		if !ok {
 			k = len(groups)
@@ -261,13 +292,4 @@ func (s *Store) giveUp(ctx context.Context, group []*writing) {
 	// an append behind may have found the group full already by these numbers
 	last.answer.CheckAt, last.answer.Rev = g.CheckAt, g.Rev
 	last.answer.Reached = g.Wanted(last.Policy, last.now)
-}
-
-// payload is the payload of events.
-func payload(events []core.Event) int64 {
-	var n int64
-	for i := range events {
-		n += events[i].Size()
-	}
-	return n
 }

@@ -53,9 +53,9 @@ func newBill(t *testing.T, change ...func(*core.Buffer)) *bill {
 	ids := 0
 	ports := core.Ports{
 		Store: b.Store, Timer: noted{b}, Queue: noted{b}, DeadLetters: memory.New().DeadLetters(), Clock: b.clock,
-		Coordinator: b.Store,
-		Rand:        rand.New(rand.NewPCG(1, 2)),
-		Sender:      func(string) core.Sender { return noted{b} },
+		Coordinator: b.Store, Shared: true,
+		Rand:   rand.New(rand.NewPCG(1, 2)),
+		Sender: func(string) core.Sender { return noted{b} },
 		IDs: core.IDsFunc(func() string {
 			ids++
 			return fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ6%06d", ids)
@@ -143,6 +143,31 @@ func TestCostOfManyEvents(t *testing.T) {
 	t.Logf("%d requests, %.2f units an event", u.Requests, u.Write/100)
 	require.Equal(t, 2, u.Requests)
 	require.LessOrEqual(t, u.Write, 40.0)
+}
+
+// TestCostOfDedupe: one unit for each event, and one for each part, which is one
+// request; a double costs the refused write and a reading.
+func TestCostOfDedupe(t *testing.T) {
+	b := newBill(t, func(b *core.Buffer) { b.Dedupe = 10 * time.Minute })
+	for n, most := range map[int]float64{1: 2, 100: 40} { // what they cost without
+		b.meter.Reset()
+		b.post("k", n)
+		u := b.meter.Usage()
+		t.Logf("%d events: %d requests, %.2f units an event", n, u.Requests, u.Write/float64(n))
+		require.Equal(t, 2+n+1, u.Requests)
+		require.LessOrEqual(t, u.Write, most+float64(n)+1)
+		require.Zero(t, u.Read)
+	}
+	double := parts(keyed("k"), policy(), "x")
+	double[0].Dedupe = time.Minute
+	b.Store = b.open(&carrying{API: b.client})
+	b.putAll(double)
+	b.meter.Reset()
+	require.Len(t, b.putAll(double).Doubles, 1)
+	ops := b.meter.Operations()
+	require.Equal(t, 1, ops["PutItem"].Requests, "%v", ops)
+	require.Equal(t, 1+1, ops["GetItem"].Requests, "the ticket, and what the stand-in's refusal does not carry")
+	require.Equal(t, 3, b.meter.Usage().Requests)
 }
 
 func TestCostOfDelivery(t *testing.T) {

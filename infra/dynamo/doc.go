@@ -12,6 +12,8 @@
 //	                                   and by claimDue, for the sweep
 //	b/<buffer>                         how many items it holds, if that is limited
 //	c/=<name>                          a record that processes share, as a turn
+//	d/<buffer>/=<id>                   a marker: who has this event in hand, or has had
+//	t/<ticket>                         what became of the events that a part has marked
 //
 // # Appending: two writes, no read, no transaction
 //
@@ -22,6 +24,38 @@
 //  2. PutItem of the segment at its first number, if nothing is there.
 //
 // Only then the caller arms the timer and answers its source.
+//
+// # Leaving doubles out
+//
+// A part that wants no doubles takes four writes in place of two:
+//
+//  1. PutItem of a marker for each id, if there is none, side by side. It names
+//     the part's ticket and the event's position, and has a lease.
+//  2. and 3. as above, with what was not a double. If nothing is left, nothing is
+//     numbered.
+//  4. PutItem of the ticket: so many of the part's first events are stored, and
+//     the ids of the others are free. Then comes the answer.
+//
+// So one ticket turns all markers of a part into "done", or frees them when the
+// request was refused, or its window closed under it. Who meets a marker reads
+// its ticket: what is stored within the window is a double; what is free it takes
+// over, on condition that the marker still names that ticket. Without a ticket
+// the request is under way while the lease lasts (40 seconds, and the request gives
+// up after 30), and others are told to come again in a second; later it has died,
+// and is taken over, too.
+//
+// That is one unit for each event and one for each part, a request each, of which
+// 16 are made at a time: a single event costs 4 units in place of 2; a hundred for
+// one group 101 more, and seven round trips. A transaction would cost two for
+// each event, take at most a hundred, and refuse all for one double; a batch of
+// writes has no conditions; a marker that is itself set to done costs two. A
+// double costs the refused write and the reading of a ticket.
+//
+// The writer of a segment insists: its put is made again until an answer is
+// there, which tells whether it is stored. Doubles are left out unless a process
+// dies, or the table fails it five times, just between the segment and the ticket:
+// then the id is free after the lease, and its event, sent again, stored again.
+// Markers and tickets are left to the TTL once their window and a lease have passed.
 //
 // # Reading: holes
 //
@@ -88,6 +122,7 @@
 //	after                          left behind              found by
 //	numbering                      a hole; checkAt is set   the sweep, or whoever comes next; readers fence it
 //	putting, before the timer      items; checkAt is set    the sweep
+//	marking, before the ticket     markers with a lease     whoever sends the ids again
 //	a close                        checkAt is now           the sweep
 //	a claim                        a lease                  claimDue: the sweep, or the hint for its end
 //	a send, before it is settled   the same                 the same; sent again under the same batch id
@@ -123,7 +158,8 @@
 //
 // A request of several groups that fails as Unavailable may be stored in part. A
 // refused one may leave void numbers behind. The size of a buffer is counted
-// every minute, and so holds only about; overflow.maxItems holds exactly.
-// A request some of whose parts are closed is stored but for these at once.
+// every minute, and so holds only about, be it to refuse or to shed;
+// overflow.maxItems holds exactly. What leaves doubles out may, after a crash, store
+// one. A request some of whose parts are closed is stored but for these at once.
 // Listing groups and summing them up costs a read for each that is not empty.
 package dynamo

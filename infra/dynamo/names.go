@@ -93,6 +93,19 @@ func lastOfBucket(seq uint64) uint64 { return seq/bucket*bucket + bucket - 1 }
 // sizePlace is where the size of a buffer is noted.
 func sizePlace(buffer string) string { return "b/" + buffer }
 
+// markPlace is where the id of a buffer's event is marked.
+func markPlace(buffer, id string) string {
+	prefix := "d/" + buffer + "/"
+	if len(id) <= maxPlainKey && utf8.ValidString(id) {
+		return prefix + "=" + id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return prefix + "#" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// ticketPlace is where it says what became of the ids that a part has marked.
+func ticketPlace(ticket string) string { return "t/" + ticket }
+
 // sharedPlace is where a record lies that processes share.
 func sharedPlace(name string) string {
 	if utf8.ValidString(name) {

@@ -23,7 +23,7 @@ func decode(item attrs) (record, error) {
 		Head: f.uint("head"), Tail: f.uint("tail"), HeadBytes: f.int("headBytes"), TailBytes: f.int("tailBytes"),
 		FirstAt: f.millis("firstAt"), LastAt: f.millis("lastAt"), CheckAt: f.millis(attrCheckAt),
 		Void: f.uint("voids"), VoidBytes: f.int("voidBytes"), Mark: f.uint("mark"),
-		Closed: f.millis("closed"),
+		Hold: f.millis("heldUntil"), Closed: f.millis("closed"),
 	}}
 	if _, capped := item["room"]; capped {
 		r.Ceiling = ceiling(r.Tail, f.int("room"))
@@ -52,6 +52,7 @@ func decodeClaim(outer *fields, m attrs) core.Claim {
 		Reason: core.Reason(f.text("reason")), Attempt: int(f.int("attempt")), Lease: f.uint("lease"),
 		Due: f.millis("at"), FirstErrorAt: f.millis("firstErrorAt"), Error: f.text("error"),
 		ID: f.text("id"), Fold: f.text("fold"), Sent: int(f.int("sent")),
+		Hop: int(f.int("hop")), Token: f.int("token") != 0,
 	}
 	if f.err != nil {
 		outer.err = f.err
@@ -71,6 +72,10 @@ func encodeClaims(claims []core.Claim) types.AttributeValue {
 		optional(m, "residue", c.Residue)
 		optional(m, "firstErrorAt", c.FirstErrorAt)
 		optional(m, "sent", c.Sent)
+		optional(m, "hop", c.Hop)
+		if c.Token {
+			m["token"] = number(1)
+		}
 		if c.Fold != "" {
 			m["fold"] = text(c.Fold)
 		}

@@ -57,9 +57,10 @@ func decodeSegment(item attrs) (segment, error) {
 // meanwhile are gone: from there on it is numbered again. If the group is closed
 // by then, the answer says how much of it lies before them.
 func (s *Store) write(ctx context.Context, w *writing) error {
-	rest, all := w.Events, len(w.Events)
+	rest := w.Events
 	for try := 1; ; try++ {
 		wrote, err := s.writeAll(ctx, w, rest)
+		w.stored += wrote
 		if err != nil {
 			return failure(err, "store an event")
 		}
@@ -69,14 +70,14 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 		if try == attempts {
 			return core.Errorf(core.Unavailable, "cannot store an event: its place was given away %d times; try again", try)
 		}
-		again := core.Part{Ref: w.Ref, Life: w.Life, Events: rest, Policy: w.Policy}
+		again := *w.Part
+		again.Events = rest
 		w.Part, w.bytes, w.unsure = &again, payload(rest), true
 		w.now = max(w.now, s.opts.Clock.Now())
 		if err := s.number(ctx, w); err != nil {
 			return partly(err)
 		}
 		if w.answer.Closed {
-			w.answer.Stored = all - len(rest)
 			return nil
 		}
 	}
@@ -100,7 +101,7 @@ func (s *Store) writeAll(ctx context.Context, w *writing, events []core.Event) (
 		n := chunk(events[wrote:])
 		batch := events[wrote : wrote+n]
 		g := segment{first: w.answer.First + uint64(wrote), n: n, at: w.now, offset: offset, data: pack.Pack(batch, w.now)}
-		done, err := s.put(ctx, w.answer.Life, &g)
+		done, err := s.putFor(ctx, w, &g)
 		if err != nil || !done {
 			return wrote, err
 		}
@@ -108,6 +109,20 @@ func (s *Store) writeAll(ctx context.Context, w *writing, events []core.Event) (
 		offset += payload(batch)
 	}
 	return wrote, nil
+}
+
+// putFor writes a segment of a part. What has marked ids insists, so that it
+// can say what became of them.
+func (s *Store) putFor(ctx context.Context, w *writing, g *segment) (done bool, err error) {
+	if w.ticket == "" {
+		return s.put(ctx, w.answer.Life, g)
+	}
+	sure, err := insist(ctx, func() (err error) {
+		done, err = s.put(ctx, w.answer.Life, g, once)
+		return err
+	})
+	w.unclear = !sure && err != nil
+	return done, err
 }
 
 // chunk is how many of the first events go into one segment.
@@ -123,9 +138,12 @@ func chunk(events []core.Event) int {
 }
 
 // put writes a segment, unless something is in its place: then done is false,
-// or true if it was this very put, whose answer was lost.
-func (s *Store) put(ctx context.Context, life string, g *segment) (done bool, err error) {
-	g.token = token()
+// or true if it was this very put, or an earlier one of the same segment, whose
+// answer was lost.
+func (s *Store) put(ctx context.Context, life string, g *segment, o ...func(*dynamodb.Options)) (done bool, err error) {
+	if g.token == nil {
+		g.token = token()
+	}
 	item := key(logPlace(life, g.first), g.first)
 	item["n"], item["by"] = number(g.n), binary(g.token)
 	item[attrExpires] = number(s.expiry(max(g.at, s.opts.Clock.Now())))
@@ -140,7 +158,7 @@ func (s *Store) put(ctx context.Context, life string, g *segment) (done bool, er
 	_, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &s.opts.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(pk)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}, o...)
 	met, conditional := refused(err)
 	switch {
 	case err == nil:
@@ -158,4 +176,13 @@ func (s *Store) put(ctx context.Context, life string, g *segment) (done bool, er
 	}
 	there, err := decodeSegment(met)
 	return bytes.Equal(there.token, g.token), err
+}
+
+// payload is the payload of events.
+func payload(events []core.Event) int64 {
+	var n int64
+	for i := range events {
+		n += events[i].Size()
+	}
+	return n
 }

@@ -30,23 +30,28 @@ type size struct {
 }
 
 // room checks parts against the sizes of their buffers, as far as they are
-// known: they are counted by [Store.Maintain]. Full: one has no room.
-func (s *Store) room(ctx context.Context, parts []core.Part) error {
+// known: they are counted by [Store.Maintain]. One without room that may be shed
+// is. Full: another has no room.
+func (s *Store) room(ctx context.Context, writings []writing) error {
 	var asked map[string]int64
-	for i := range parts {
-		p := &parts[i]
-		if p.Size == 0 {
+	for i := range writings {
+		p := writings[i].Part
+		if p.Size == 0 || len(p.Events) == 0 {
 			continue
 		}
 		if asked == nil {
 			asked = make(map[string]int64)
 		}
-		asked[p.Ref.Buffer] += int64(len(p.Events))
 		held, err := s.held(ctx, p.Ref.Buffer)
-		if err != nil {
+		more := asked[p.Ref.Buffer] + int64(len(p.Events))
+		switch {
+		case err != nil:
 			return err
-		}
-		if held+asked[p.Ref.Buffer] > p.Size {
+		case held+more <= p.Size:
+			asked[p.Ref.Buffer] = more
+		case p.Shed:
+			writings[i].answer.Shed = true
+		default:
 			return &core.Error{Code: core.Full, RetryAfter: time.Second,
 				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", p.Ref.Buffer, p.Size)}
 		}
@@ -91,16 +96,12 @@ func (z *sizes) set(buffer string, held int64, counted, now core.Millis, anew bo
 }
 
 // add notes what a request has added to buffers of a limited size.
-func (z *sizes) add(parts []core.Part, answers []core.Appended) {
+func (z *sizes) add(writings []writing) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	for i := range parts {
-		n := len(parts[i].Events)
-		if answers[i].Closed {
-			n = answers[i].Stored
-		}
-		if k := z.known[parts[i].Ref.Buffer]; k != nil {
-			k.added += int64(n)
+	for i := range writings {
+		if k := z.known[writings[i].Ref.Buffer]; k != nil {
+			k.added += int64(writings[i].stored)
 		}
 	}
 }

@@ -122,6 +122,7 @@ func (s *Store) changes(was, next *core.Group) *changes {
 	c.number("voids", int64(was.Void), int64(next.Void))
 	c.number("voidBytes", was.VoidBytes, next.VoidBytes)
 	c.number("mark", int64(was.Mark), int64(next.Mark))
+	c.number("heldUntil", int64(was.Hold), int64(next.Hold))
 	c.number("closed", int64(was.Closed), int64(next.Closed))
 	c.claims(was.Claims, next.Claims)
 	limited := c.room(was, next)
