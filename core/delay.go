@@ -28,6 +28,12 @@ const (
 	heldEvery  = 500 * time.Millisecond
 	heldItems  = 1000
 	heldBytes  = 4 * MiB
+
+	heldUnit = "|" // in the key of a group of events, before what their source keeps in order
+
+	// latest is the last time that a window of such events may end at: RFC 3339
+	// has no later year.
+	latest = Millis(253_402_300_799_000)
 )
 
 // delay is until when a buffer's events are held.
@@ -37,9 +43,11 @@ type delay struct {
 	held  *Subscription // where; nil: in their own groups, as they are ordered
 }
 
-// delays gives a subscription the delay that its buffer asks for.
+// delays gives a subscription the delay that its buffer asks for. What was held
+// before its settings changed leaves, too, so there is always a way for it.
 func (k *Catalog) delays(s *Subscription) error {
-	b := s.Buffer
+	b, held := s.Buffer, holding(s.Buffer)
+	k.buffers[held.Buffer.Name] = held
 	if b.DeliverAfter == 0 && b.DeliverAt == "" {
 		return nil
 	}
@@ -48,22 +56,25 @@ func (k *Catalog) delays(s *Subscription) error {
 		return Wrap(Invalid, err, "buffers.%s.deliverAt", b.Name)
 	}
 	s.delay = &delay{after: b.DeliverAfter, at: at}
-	if b.Ordered {
-		return nil
+	if !b.Ordered {
+		s.delay.held = held
 	}
+	return nil
+}
+
+// holding is where a buffer's events are held.
+func holding(b *Buffer) *Subscription {
 	held := NewBuffer(b.Name + heldSuffix)
 	held.To, held.Shards = held.Name, b.Shards
 	d := NewDestination(held.Name)
 	d.Retry = RetryPolicy{MaxAttempts: math.MaxInt, Initial: time.Second, Max: 30 * time.Second}
 	key, _ := render.Compile("")
-	s.delay.held = &Subscription{
+	return &Subscription{
 		Buffer: &held, Destination: &d, key: key, hops: []*hop{{Destination: &d}},
 		windows: &windows{every: heldEvery, open: true},
 		Policy: Policy{MaxItems: heldItems, CapBytes: max(heldBytes, b.Overflow.MaxBytes), MaxBytes: heldBytes,
 			Lease: d.Timeout + leaseMargin, MaxHold: d.Retry.Max},
 	}
-	k.buffers[held.Name] = s.delay.held
-	return nil
 }
 
 // dueAt is until when an event is held; 0: not at all. Invalid: its time is none.
@@ -85,13 +96,19 @@ func (s *Subscription) dueAt(e *Event) (Millis, error) {
 	return At(t), nil
 }
 
-// hold is the group in which an event waits until at.
-func (d *delay) hold(id string, at Millis) Ref {
-	w := d.held.windows.at(at)
+// hold is the group in which an event waits until at. Its unit, which no store
+// keeps, is in the group's key.
+func (s *Subscription) hold(e *Event, at Millis) Ref {
+	at = min(at, latest)
+	w := s.delay.held.windows.at(at)
 	if w.Start == at {
 		w = Window{Start: at - Millis(heldEvery.Milliseconds()), End: at} // it ships at its end: now is early enough
 	}
-	return Ref{Buffer: d.held.Buffer.Name, Key: windowKey(w), Shard: d.held.shard(id)}
+	ref := Ref{Buffer: s.delay.held.Buffer.Name, Key: windowKey(w), Shard: s.delay.held.shard(e.ID)}
+	if s.Buffer.GroupBy == "" && e.Unit != "" {
+		ref.Key += heldUnit + e.Unit
+	}
+	return ref
 }
 
 // mover is the [Sender] to which a held group ships: it stores the events where
@@ -104,12 +121,16 @@ type mover struct {
 // Send implements [Sender].
 func (m *mover) Send(ctx context.Context, b *Batch) Response {
 	now := m.in.ports.Clock.Now()
-	p := &parts{}
+	p, r := &parts{}, Response{Status: 200}
 	at := make(map[Ref]int)
+	_, unit, _ := strings.Cut(b.Group, heldUnit)
 	for i := range b.Items {
+		b.Items[i].Unit = unit
 		ref, late, err := m.sub.Place(&b.Items[i].Event, now)
 		if err != nil { // its settings have changed: it waits until they fit again
-			return Response{Err: Wrap(Unavailable, err, "an event that was held has no place in buffer %s", m.sub.Buffer.Name)}
+			m.in.ports.Observer.failed("move an event that was held", err)
+			r.Failed = r.Failed.With(i)
+			continue
 		}
 		k, ok := at[ref]
 		if !ok {
@@ -117,14 +138,46 @@ func (m *mover) Send(ctx context.Context, b *Batch) Response {
 			at[ref] = k
 		}
 		p.list[k].Events = append(p.list[k].Events, b.Items[i].Event)
+		p.of[k].index = append(p.of[k].index, i)
 		if late {
 			p.of[k].late++
 		}
 	}
-	if err := m.in.append(ctx, now, p); err != nil {
+	err := m.store(ctx, now, p)
+	if CodeOf(err) == Full {
+		m.fill(ctx, now, p, &r)
+		return r
+	}
+	if err != nil {
 		return Response{Err: Wrap(Unavailable, err, "held events of buffer %s can't go on", m.sub.Buffer.Name)}
 	}
-	return Response{Status: 200}
+	return r
+}
+
+func (m *mover) store(ctx context.Context, now Millis, p *parts) error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	return m.in.append(ctx, now, p)
+}
+
+// fill stores of each part what its group has room for now; the rest waits.
+func (m *mover) fill(ctx context.Context, now Millis, p *parts, r *Response) {
+	for k := range p.list {
+		index := p.of[k].index
+		n := len(index)
+		if limit := m.sub.Policy.CapItems; limit > 0 {
+			n = min(n, limit)
+		}
+		part, of := p.list[k], p.of[k]
+		part.Events, of.index = part.Events[:n], index[:n]
+		if m.store(ctx, now, &parts{list: []Part{part}, of: []owner{of}}) != nil {
+			n = 0
+		}
+		for _, i := range index[n:] {
+			r.Failed = r.Failed.With(i)
+		}
+	}
 }
 
 // Held reports whether a buffer is the one in which another's events are held,

@@ -2,7 +2,8 @@ package core
 
 import (
 	"context"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -26,8 +27,7 @@ type owner struct {
 
 // fate is what becomes of one event.
 type fate struct {
-	wanted bool // by a buffer
-	kept   bool // it is stored, or a dead letter
+	kept   bool // by a buffer that is no shadow: it is stored, or a dead letter
 	double bool // a buffer has had it before
 	dead   bool
 	held   bool
@@ -75,7 +75,6 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 	if !keep {
 		return nil
 	}
-	p.fates[i].wanted = true
 	ref, late, err := s.Place(&out, now)
 	if err != nil {
 		return err
@@ -87,7 +86,7 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 		return nil
 	}
 	if due > now && s.delay.held != nil {
-		ref, late = s.delay.hold(out.ID, due), false
+		ref, late = s.hold(&out, due), false
 		p.fates[i].held = true
 	}
 	k, ok := at[ref]
@@ -121,9 +120,8 @@ func (s *Subscription) sampled(id string) bool {
 	if s.Buffer.Sample >= 1 {
 		return true
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(s.Buffer.Name + "/" + id)) // never fails
-	return float64(h.Sum64()) < s.Buffer.Sample*math.MaxUint64
+	h := sha256.Sum256([]byte(s.Buffer.Name + "/" + id))
+	return float64(binary.BigEndian.Uint64(h[:])) < s.Buffer.Sample*math.MaxUint64
 }
 
 // letter is the dead letter of an event that has not even been stored.
@@ -253,9 +251,9 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 	return left
 }
 
-// settle notes what became of the events of a part.
+// settle notes what became of the events of a part; of copies, nobody asks.
 func (p *parts) settle(part *Part, o *owner, a *Appended) {
-	if p.fates == nil {
+	if p.fates == nil || o.Buffer.Shadow {
 		return
 	}
 	seq := a.First
@@ -265,7 +263,7 @@ func (p *parts) settle(part *Part, o *owner, a *Appended) {
 			continue
 		}
 		p.fates[event].kept = true
-		if !o.Buffer.Shadow && !p.fates[event].held {
+		if !p.fates[event].held {
 			p.stored = append(p.stored, place{ref: part.Ref, life: a.Life, seq: seq})
 		}
 		seq++

@@ -121,7 +121,11 @@ func (s *Subscription) window(ref Ref) (Window, bool) {
 	if s.windows == nil {
 		return Window{}, false
 	}
-	return parseWindow(ref.Buffer, ref.Key)
+	key := ref.Key
+	if s.windows.open {
+		key, _, _ = strings.Cut(key, heldUnit)
+	}
+	return parseWindow(ref.Buffer, key)
 }
 
 // policy is what the settings say about one of the subscription's groups.
@@ -131,7 +135,7 @@ func (s *Subscription) policy(ref Ref) *Policy {
 	}
 	p := s.Policy
 	p.ShipAt = 1 // from before the buffer had windows: it leaves at once
-	if w, ok := parseWindow(ref.Buffer, ref.Key); ok {
+	if w, ok := s.window(ref); ok {
 		p.ShipAt = w.End.Add(s.windows.grace)
 		if !s.windows.open {
 			p.KeptUntil = w.End.Add(s.windows.retention + keptLonger)
