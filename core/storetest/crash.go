@@ -13,6 +13,8 @@ var crashTests = []test{
 	{"a crash after every call", func(t *testing.T, p *probe) { crashEverywhere(t, p, script()) }},
 	{"a crash between any two calls of a window", func(t *testing.T, p *probe) { crashAnywhere(t, p, windowScript()) }},
 	{"a crash after every call of a window", func(t *testing.T, p *probe) { crashEverywhere(t, p, windowScript()) }},
+	{"a crash between any two calls of a relay", func(t *testing.T, p *probe) { crashAnywhere(t, p, relayScript()) }},
+	{"a crash after every call of a relay", func(t *testing.T, p *probe) { crashEverywhere(t, p, relayScript()) }},
 }
 
 // step is one call of the crash script.
@@ -83,12 +85,40 @@ func windowScript() []step {
 	}
 }
 
+// relayScript is a life of a group whose events come twice, and whose claims
+// fall back, wait and are held, beside one of copies.
+func relayScript() []step {
+	plain := calm()
+	a, c := core.Ref{Buffer: "plain", Key: "a"}, core.Ref{Buffer: "copies", Key: "a"}
+	at := func(s int) core.Millis { return start + core.Millis(s)*second }
+	copied := func(s, from, n int) core.Part { return shed(part(c, plain, at(s), from, n, 10), 5) }
+	return []step{
+		{"append", func(d *pair) { d.append(at(0), once(part(a, plain, at(0), 1, 6, 10)), copied(0, 1, 4)) }},
+		{"append again", func(d *pair) { d.append(at(1), once(part(a, plain, at(1), 1, 6, 10)), copied(1, 5, 2)) }},
+		{"hold", func(d *pair) { d.hold(a, at(4), plain, at(1)) }},
+		{"claim", func(d *pair) { d.claim(a, 3, plain, at(4)) }},
+		{"fall", func(d *pair) { d.fall(a, 0, plain, at(4)) }},
+		{"postpone", func(d *pair) { d.postpone(a, 0, at(6), true, plain, at(5)) }},
+		{"append in part", func(d *pair) { d.append(at(5), once(part(a, plain, at(5), 4, 5, 10)), copied(5, 5, 1)) }},
+		{"defer", func(d *pair) { d.putOff(a, 0, at(9), plain, at(6)) }},
+		{"recover", func(d *pair) { d.recover(a, 0, plain, at(9)) }},
+		{"shrink", func(d *pair) { d.shrink(a, 0, core.Bits(nil).With(2), at(12), plain, at(9)) }},
+		{"append what is settled", func(d *pair) { d.append(at(10), once(part(a, plain, at(10), 1, 2, 10))) }},
+		{"recover the rest", func(d *pair) { d.recover(a, 0, plain, at(12)) }},
+		{"ack", func(d *pair) { d.ack(a, 0, plain, at(12)) }},
+		{"empty it", func(d *pair) { d.claim(a, 9, plain, at(13)) }},
+		{"ack all", func(d *pair) { d.ack(a, 0, plain, at(13)) }},
+		{"append what is gone", func(d *pair) { d.append(at(14), once(part(a, plain, at(14), 1, 9, 10))) }},
+		{"append after the window", func(d *pair) { d.append(at(600), once(part(a, plain, at(600), 5, 3, 10))) }},
+	}
+}
+
 // crashAnywhere runs a script with a crash after each prefix, and compares the
 // store with the model after that and after every later call.
 func crashAnywhere(t *testing.T, p *probe, steps []step) {
 	t.Helper()
 	for at := range len(steps) + 1 {
-		d := newPair(t, t, p.h, "ordered", "plain")
+		d := newPair(t, t, p.h, "copies", "ordered", "plain")
 		for i, s := range steps {
 			if i == at {
 				d.crash()
@@ -108,7 +138,7 @@ func crashAnywhere(t *testing.T, p *probe, steps []step) {
 // crashEverywhere is a script with a crash after each and every call.
 func crashEverywhere(t *testing.T, p *probe, steps []step) {
 	t.Helper()
-	d := newPair(t, t, p.h, "ordered", "plain")
+	d := newPair(t, t, p.h, "copies", "ordered", "plain")
 	defer d.close()
 	for i, s := range steps {
 		s.call(d)

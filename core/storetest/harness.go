@@ -52,7 +52,7 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	var ran atomic.Int64
 	t.Cleanup(func() { t.Logf("storetest: %s: %d cases", h.Name, ran.Load()) })
-	for _, tests := range [][]test{appendTests, limitTests, readTests, listTests, updateTests, closeTests, windowTests, rowTests, crashTests, raceTests, cycleTests} {
+	for _, tests := range [][]test{appendTests, limitTests, readTests, listTests, updateTests, closeTests, windowTests, rowTests, dedupeTests, relayTests, crashTests, raceTests, cycleTests} {
 		for _, c := range tests {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

@@ -38,15 +38,17 @@ type machine struct {
 
 func newMachine(rt *rapid.T, t *testing.T, h *Harness) *machine {
 	m := &machine{
-		pair: newPair(rt, t, h, "a", "b", "w"),
+		pair: newPair(rt, t, h, "a", "b", "copies", "once", "w"),
 		now:  start,
 		refs: []core.Ref{{Buffer: "a", Key: ""}, {Buffer: "a", Key: "x/y"}, {Buffer: "b", Key: ""}, {Buffer: "b", Key: "ä"},
+			{Buffer: "copies", Key: "1"}, {Buffer: "copies", Key: "2"}, {Buffer: "once", Key: "1"}, {Buffer: "once", Key: "2"},
 			{Buffer: "w", Key: "1"}, {Buffer: "w", Key: "2"}},
 		policies: map[string]*core.Policy{
 			"a": {MaxItems: 5, MaxBytes: 300, IdleTimeout: 3 * time.Second, MaxWait: 10 * time.Second,
 				CapBytes: 1000, CapItems: 20, Concurrency: 3, Lease: 30 * time.Second, MaxHold: time.Minute},
 			"b": {MaxItems: 3, MaxBytes: 1000, IdleTimeout: time.Second, MaxWait: 2 * time.Second,
 				CapBytes: 2000, Ordered: true, Lease: 30 * time.Second, MaxHold: time.Minute},
+			"copies": calm(), "once": calm(),
 			"w": {MaxItems: 3, MaxBytes: 1000, CapBytes: 2000, CapItems: 20, Concurrency: 2, Lease: 30 * time.Second, MaxHold: time.Minute,
 				ShipAt: start + 5*second, KeptUntil: start + 1_000_000*second},
 		},
@@ -78,11 +80,21 @@ func (m *machine) Append(t *rapid.T) {
 		if rapid.Bool().Draw(t, "sized") {
 			p.Size = 30
 		}
+		switch ref.Buffer {
+		case "copies":
+			p = shed(p, 10)
+		case "once": // of no limit, as doubles may count
+			p.Size, p.Dedupe = 0, time.Minute
+		}
 		if policy.ShipAt != 0 && rapid.IntRange(0, 3).Draw(t, "settings") == 0 {
 			p.Policy = m.policies["a"] // its buffer has windows no more
 		}
 		for range rapid.IntRange(1, 6).Draw(t, "events") {
-			p.Events = append(p.Events, event(fmt.Sprint(m.next), m.now, rapid.SampledFrom([]int{0, 1, 10, 100, 5000}).Draw(t, "bytes")))
+			id := fmt.Sprint(m.next)
+			if p.Dedupe > 0 {
+				id = fmt.Sprint("once ", rapid.IntRange(0, 30).Draw(t, "id"))
+			}
+			p.Events = append(p.Events, event(id, m.now, rapid.SampledFrom([]int{0, 1, 10, 100, 5000}).Draw(t, "bytes")))
 			m.next++
 		}
 		parts = append(parts, p)
@@ -135,6 +147,36 @@ func (m *machine) Hasten(t *rapid.T) {
 	ref, _ := m.ref(t)
 	m.pair.hasten(ref, claimOf(t), m.now)
 	m.did("hasten", ref)
+}
+
+// Postpone gives a claim back unsent.
+func (m *machine) Postpone(t *rapid.T) {
+	ref, policy := m.ref(t)
+	wait := core.Millis(rapid.IntRange(0, 20_000).Draw(t, "wait"))
+	m.pair.postpone(ref, claimOf(t), m.now+wait, rapid.Bool().Draw(t, "token"), policy, m.now)
+	m.did("postpone", ref)
+}
+
+// Fall hands a claim to a fallback.
+func (m *machine) Fall(t *rapid.T) {
+	ref, policy := m.ref(t)
+	m.pair.fall(ref, claimOf(t), policy, m.now)
+	m.did("fall", ref)
+}
+
+// Defer makes a claim wait that nobody sends.
+func (m *machine) Defer(t *rapid.T) {
+	ref, policy := m.ref(t)
+	wait := core.Millis(rapid.IntRange(0, 20_000).Draw(t, "wait"))
+	m.pair.putOff(ref, claimOf(t), m.now+wait, policy, m.now)
+	m.did("defer", ref)
+}
+
+// Hold notes until when a group's first item is held.
+func (m *machine) Hold(t *rapid.T) {
+	ref, policy := m.ref(t)
+	m.pair.hold(ref, m.now+core.Millis(rapid.IntRange(-1000, 5000).Draw(t, "hold")), policy, m.now)
+	m.did("hold", ref)
 }
 
 // Close closes a window.

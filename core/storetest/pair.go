@@ -91,7 +91,7 @@ func (d *pair) append(now core.Millis, parts ...core.Part) {
 			return err
 		}
 		for i := range a {
-			if a[i].Closed {
+			if a[i].Closed || a[i].First == 0 {
 				continue
 			}
 			g, err := s.Group(context.Background(), parts[i].Ref)
@@ -141,6 +141,9 @@ func (d *pair) foresee(now core.Millis, parts []core.Part) (full, closed bool) {
 		if next[p.Ref] == nil {
 			g := d.model.group(p.Ref)
 			next[p.Ref] = &g
+		}
+		if p.Shed && p.Size > 0 && held[p.Ref.Buffer]+int64(len(p.Events)) > p.Size {
+			continue
 		}
 		a, err := next[p.Ref].Append(len(p.Events), 0, p.Life, p.Policy, now)
 		held[p.Ref.Buffer] += int64(len(p.Events))
@@ -210,6 +213,35 @@ func (d *pair) advance(ref core.Ref, i int, fold string, sent int, policy *core.
 func (d *pair) hasten(ref core.Ref, i int, now core.Millis) {
 	d.t.Helper()
 	d.settle("hasten", ref, i, func(g *core.Group, c core.Claim) error { g.Hasten(c.ID, now); return nil })
+}
+
+func (d *pair) postpone(ref core.Ref, i int, due core.Millis, token bool, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.settle("postpone", ref, i, func(g *core.Group, c core.Claim) error {
+		return g.Postpone(c.ID, c.Lease, due, token, policy, now)
+	})
+}
+
+func (d *pair) fall(ref core.Ref, i int, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.settle("fall", ref, i, func(g *core.Group, c core.Claim) error { return g.Fall(c.ID, c.Lease, policy, now) })
+}
+
+// putOff makes a claim that nobody sends wait.
+func (d *pair) putOff(ref core.Ref, i int, due core.Millis, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.settle("defer", ref, i, func(g *core.Group, c core.Claim) error { return g.Defer(c.ID, due, policy, now) })
+}
+
+// hold notes until when a group's first pending item is held, if there is one.
+func (d *pair) hold(ref core.Ref, at core.Millis, policy *core.Policy, now core.Millis) {
+	d.t.Helper()
+	d.update("hold", ref, func(g *core.Group) error {
+		if g.Pending() > 0 {
+			g.HoldUntil(g.Head+1, at, policy, now)
+		}
+		return nil
+	})
 }
 
 // shut closes a group, if there is anything in it.

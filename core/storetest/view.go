@@ -19,7 +19,7 @@ type view struct {
 	Pending                  uint64
 	PendingBytes             int64
 	FirstAt, LastAt, CheckAt core.Millis
-	Closed                   core.Millis
+	Closed, Hold             core.Millis
 	Room                     uint64 // numbers up to the ceiling
 	Events                   []core.Event
 	Claims                   []claimView
@@ -60,7 +60,7 @@ func observe(p *probe, buffers ...string) []view {
 func (p *probe) view(g core.NamedGroup) view {
 	p.t.Helper()
 	v := view{Ref: g.Ref, Pending: g.Pending(), PendingBytes: g.PendingBytes(),
-		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Closed: g.Closed}
+		FirstAt: g.FirstAt, LastAt: g.LastAt, CheckAt: g.CheckAt, Closed: g.Closed, Hold: g.Hold}
 	if g.Ceiling > 0 {
 		v.Room = g.Ceiling - g.Head
 	}

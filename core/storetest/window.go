@@ -154,10 +154,11 @@ func (p *probe) finish(now core.Millis, parts []core.Part) []core.Appended {
 	return answers
 }
 
-// leftOut are the parts that are neither stored nor closed, and which they are.
+// leftOut are the parts of which it is not said what became of them, and which
+// they are.
 func leftOut(parts []core.Part, answers []core.Appended) (left []core.Part, of []int) {
 	for i := range answers {
-		if answers[i].First == 0 && !answers[i].Closed {
+		if a := &answers[i]; a.First == 0 && !a.Closed && !a.Shed && len(a.Doubles) < len(parts[i].Events) {
 			left, of = append(left, parts[i]), append(of, i)
 		}
 	}
