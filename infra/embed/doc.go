@@ -9,7 +9,7 @@
 //	0000000007.log   header │ begin │ record │ record │ … │ end
 //	0000000008.log   header │ begin │ record │ record │ zeros, or stale bytes
 //	0000000009.log   header │ a spare
-//	checkpoint       all groups, the places of their items, the dead letters, what is closed
+//	checkpoint       all groups, the places of their items, the dead letters, what is closed, ids
 //	lock             flock; holds the owner's pid
 //
 // A call changes memory under one mutex and puts one record into the commit
@@ -25,6 +25,12 @@
 //
 // Of a closed group with nothing left, memory and checkpoints keep no more than
 // its name and until when it refuses more; an append at that time forgets it.
+//
+// A buffer that leaves out doubles has the hashes of the ids that it has stored
+// within its window in memory, about 46 bytes for each, and in the checkpoints,
+// 20 bytes for each. Those of later events a start reads out of the log. So a
+// double is known as long as its window lasts, whatever has become of the event,
+// and is answered for when the event is durable. Other buffers have none of this.
 //
 // Segments are dead when nothing in them is live and the last checkpoint lies
 // behind them; a dead one becomes a spare under a new generation, which is a

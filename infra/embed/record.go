@@ -23,7 +23,7 @@ const (
 	kindBegin                   // first record of a segment: the segment before it
 	kindEnd                     // last record of a segment: the segment after it
 	kindSkip                    // nothing: covers what a torn commit left behind
-	kindGroups                  // groups as they are now, with items that are filed here
+	kindGroups                  // groups as they are now, one after the other, with items that are filed here
 )
 
 // format is that of what is written. Records of format 1 have other kinds, so a

@@ -33,14 +33,11 @@ func hashID(id string) idHash {
 	return idHash(sum[:])
 }
 
-// within reports whether two times are less than a window apart. After the
-// clock was set back, ids may be of a time that is yet to come.
-func within(a, b, window core.Millis) bool { return a-b < window && b-a < window }
-
-// has reports whether an id was stored within a window of now.
+// has reports whether an id was stored within a window before now, or at what
+// is yet to come since the clock was set back.
 func (s *seen) has(id idHash, now, window core.Millis) bool {
 	for _, some := range slices.Backward(s.all) {
-		if at, ok := some.at[id]; ok && within(now, at, window) {
+		if at, ok := some.at[id]; ok && now-at < window {
 			return true
 		}
 	}
@@ -58,7 +55,7 @@ func (s *seen) keep(window core.Millis) {
 // forget forgets what is kept until now.
 func (s *seen) forget(now core.Millis) {
 	s.all = slices.DeleteFunc(s.all, func(some *sightings) bool {
-		return now >= some.until || some.first-now >= some.until-some.last
+		return now >= some.until
 	})
 }
 
@@ -73,8 +70,10 @@ func (s *seen) add(id idHash, now, window core.Millis) sighting {
 
 // newest is where ids of now go.
 func (s *seen) newest(now, window core.Millis) *sightings {
-	if n := len(s.all); n > 0 && within(now, s.all[n-1].first, window/8) {
-		return s.all[n-1]
+	if n := len(s.all); n > 0 {
+		if age := now - s.all[n-1].first; -window/8 < age && age < window/8 {
+			return s.all[n-1]
+		}
 	}
 	return s.begin(now)
 }
