@@ -17,12 +17,9 @@ type sighting struct {
 	window time.Duration
 }
 
-// within reports whether it was stored within a window of now, or of what now
-// has become since the clock was set back.
-func (s sighting) within(window time.Duration, now core.Millis) bool {
-	d := now.Sub(s.at)
-	return -window < d && d < window
-}
+// within reports whether it was stored within a window before now, or at what
+// is yet to come since the clock was set back.
+func (s sighting) within(window time.Duration, now core.Millis) bool { return now.Sub(s.at) < window }
 
 // request is an append that may come to nothing: all that it changes is a copy.
 type request struct {
