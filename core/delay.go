@@ -96,10 +96,17 @@ func (s *Subscription) dueAt(e *Event) (Millis, error) {
 	return At(t), nil
 }
 
-// hold is the group in which an event waits until at. Its unit, which no store
-// keeps, is in the group's key.
-func (s *Subscription) hold(e *Event, at Millis) Ref {
-	at = min(at, latest)
+// holds reports whether an event that is due at a time is held beside its buffer.
+// If that looks for doubles, all events go this way, so that one that is sent
+// again when it is due is found to be one.
+func (s *Subscription) holds(due, now Millis) bool {
+	return s.delay != nil && s.delay.held != nil && (due > now || s.Buffer.Dedupe > 0)
+}
+
+// hold is the group in which an event waits until at, which is over if at is. Its
+// unit, which no store keeps, is in the group's key.
+func (s *Subscription) hold(e *Event, at, now Millis) Ref {
+	at = min(max(at, s.delay.held.windows.at(now).Start), latest)
 	w := s.delay.held.windows.at(at)
 	if w.Start == at {
 		w = Window{Start: at - Millis(heldEvery.Milliseconds()), End: at} // it ships at its end: now is early enough

@@ -382,3 +382,22 @@ func TestHeldNamesItsBuffer(t *testing.T) {
 	_, ok = core.Held("b-held")
 	require.False(t, ok)
 }
+
+func TestAHeldEventThatIsSentAgain(t *testing.T) {
+	run(t, config(at1, sendAt, buf(func(b *core.Buffer) { b.Dedupe = time.Hour })), func(r *rig) {
+		send := func(body string) core.Receipt {
+			receipt, err := r.ingester.Ingest(t.Context(), "in", []core.Event{{ID: "same", Body: []byte(body)}})
+			require.NoError(t, err)
+			return receipt
+		}
+		body := r.due("a", 10*time.Second)
+		require.Equal(t, 1, send(body).Accepted)
+		require.Equal(t, 1, send(body).Duplicates)
+		r.at(20 * time.Second)
+		require.Equal(t, 1, send(body).Duplicates, "now that it is due, too")
+		r.post(`{"k":"other"}`)
+		r.at(time.Minute)
+		require.Equal(t, "10.000 a 1 items #1\n20.000 other 1 items #1", r.summary())
+		require.Equal(t, 2, r.told.of("duplicate"))
+	})
+}

@@ -85,8 +85,8 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 		p.fates[i].dead, p.fates[i].kept = true, true
 		return nil
 	}
-	if due > now && s.delay.held != nil {
-		ref, late = s.hold(&out, due), false
+	if s.holds(due, now) {
+		ref, late = s.hold(&out, due, now), false
 		p.fates[i].held = true
 	}
 	k, ok := at[ref]

@@ -49,6 +49,9 @@ func (d *Deliverer) fall(ctx context.Context, s *shipment) (goOn bool, err error
 // until then go on as a batch of their own. While there is a fallback, they all
 // go on, to it if need be.
 func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhausted, last bool) (goOn bool, err error) {
+	if s.sub.Buffer.Shadow {
+		d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live())-r.Failed.Len())
+	}
 	refused := r.Refused.And(r.Failed)
 	left := r.Failed.Without(refused)
 	if !last {

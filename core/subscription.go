@@ -58,6 +58,9 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		MaxHold:     s.maxHold(),
 		Rest:        rest(b.FlushEvery),
 	}
+	if b.Shadow {
+		s.Policy.CapItems = 0 // a request is not refused for a copy: its size bounds it
+	}
 	if b.OrderKey != "" {
 		if s.orderKey, err = render.Compile(b.OrderKey); err != nil {
 			return Wrap(Invalid, err, "%s.ordering.key", path)
