@@ -181,7 +181,8 @@ func (h *handler) state(ctx context.Context, name string, held *holding, now cor
 	}
 	first, err := h.Store.Groups(ctx, held.delayed.Buffer, nil, 1) // each a span of time, by whose end its events go on
 	if len(first) > 0 {
-		_, s.NextDueAt, _ = strings.Cut(first[0].Ref.Key, "/")
+		_, end, _ := strings.Cut(first[0].Ref.Key, "/")
+		s.NextDueAt, _, _ = strings.Cut(end, "|") // behind it may stand what its source keeps in order
 	}
 	return s, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"sluice/core"
 	"sluice/functions/internal/api"
 )
 
@@ -95,7 +96,7 @@ func (c *chunker) read() ([]byte, error) {
 // accepted, and says how many events were before it.
 func (s *sending) batch(ctx context.Context, id string, in io.Reader, total int64) error {
 	chunks, bar := newChunker(in), s.bar(total)
-	var sum struct{ requests, accepted, unrouted int }
+	var sum struct{ requests, accepted, unrouted, filtered, doubles, dead int }
 	for {
 		k, err := chunks.next()
 		if errors.Is(err, io.EOF) {
@@ -107,6 +108,11 @@ func (s *sending) batch(ctx context.Context, id string, in io.Reader, total int6
 			a, err = s.post(ctx, call{path: []string{"v1", "sources", s.source, "batch"}, body: k.body}, "application/x-ndjson", key)
 			sum.accepted += a.Accepted
 			sum.unrouted += a.Unrouted
+			sum.filtered += a.Filtered
+			sum.doubles += a.Duplicates
+			if a.Status == string(core.StatusDeadLettered) {
+				sum.dead++
+			}
 		}
 		if err != nil {
 			bar.clear()
@@ -119,6 +125,15 @@ func (s *sending) batch(ctx context.Context, id string, in io.Reader, total int6
 	fmt.Fprintf(s.stdout, "%s accepted in %s\n", plural(sum.accepted, "event"), plural(sum.requests, "request"))
 	if sum.unrouted > 0 {
 		fmt.Fprintf(s.stdout, "%s went nowhere: no buffer reads source %s\n", plural(sum.unrouted, "event"), s.source)
+	}
+	if sum.filtered > 0 {
+		fmt.Fprintf(s.stdout, "%s dropped by filters\n", plural(sum.filtered, "event"))
+	}
+	if sum.doubles > 0 {
+		fmt.Fprintf(s.stdout, "%s accepted before, and dropped\n", plural(sum.doubles, "event"))
+	}
+	if sum.dead > 0 {
+		return fmt.Errorf("of %s, events were not delivered: they are dead letters now", plural(sum.dead, "request"))
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func (c *buffersCommand) Run(ctx context.Context, p *program) error {
 	return (&listing[api.BufferState]{
 		remote: &c.remote, json: c.JSON, name: "buffers", path: []string{"v1", "buffers"},
 		none:  "there are no buffers",
-		heads: []string{"BUFFER", "DESTINATION", "PENDING>", "SIZE>", "CLAIMED>", "GROUPS>", "OLDEST>", "LAST ATTEMPT"},
+		heads: []string{"BUFFER", "DESTINATION", "BREAKER", "PENDING>", "SIZE>", "CLAIMED>", "DELAYED>", "GROUPS>", "OLDEST>", "LAST ATTEMPT"},
+		spare: []string{"BREAKER", "DELAYED>"},
 		row: func(b *api.BufferState, now core.Millis) []string {
 			to := cell(b.Destination)
 			if !b.Configured {
@@ -43,12 +44,40 @@ func (c *buffersCommand) Run(ctx context.Context, p *program) error {
 			if b.OldestAt != "" {
 				oldest = age(time.Duration(b.OldestAgeMs) * time.Millisecond)
 			}
+			name := b.Name
+			if b.Shadow {
+				name += " (shadow)"
+			}
 			return []string{
-				cell(b.Name), to, count(b.PendingItems), size(b.PendingBytes), count(b.ClaimedItems),
-				count(b.Groups), oldest, lastAttempt(b.LastAttempt, now),
+				cell(name), to, breaker(b.Breaker, now), count(b.PendingItems), size(b.PendingBytes), count(b.ClaimedItems),
+				delayed(b, now), count(b.Groups), oldest, lastAttempt(b.LastAttempt, now),
 			}
 		},
 	}).run(ctx, p)
+}
+
+func breaker(b *api.BreakerState, now core.Millis) string {
+	switch {
+	case b == nil:
+		return "-"
+	case b.Until != "":
+		return cell(b.State) + " for " + until(b.Until, now)
+	}
+	return cell(b.State)
+}
+
+// delayed is how many items are held, and when the first go on.
+func delayed(b *api.BufferState, now core.Millis) string {
+	switch next := until(b.NextDueAt, now); {
+	case b.DelayedItems == 0:
+		return "-"
+	case next == "-":
+		return count(b.DelayedItems)
+	case next == "now":
+		return count(b.DelayedItems) + ", next now"
+	default:
+		return count(b.DelayedItems) + ", next in " + next
+	}
 }
 
 func lastAttempt(a *api.AttemptState, now core.Millis) string {

@@ -113,6 +113,7 @@ func fakeStored(context.Context, string) (*holdings, error) {
 	return &holdings{
 		buffers: []core.BufferStats{
 			{Buffer: "orders", Pending: 1}, {Buffer: "retired", Pending: 1200, Claimed: 34, Groups: 2}, {Buffer: "drained"},
+			{Buffer: "retired~held", Pending: 5},
 		},
 		lettersOf: map[string]int64{"orders": 3, "drained": 2},
 		lettersTo: map[string]int64{"console": 1, "slow": 4},

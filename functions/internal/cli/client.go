@@ -69,6 +69,7 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // answerError is an answer that is not a success.
 type answerError struct {
 	status     int
+	body       []byte
 	detail     string
 	retryAfter time.Duration // 0: it did not say
 }
@@ -169,7 +170,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 // refusal is an answer that is no success as an error: what its problem
 // document says, or the begin of whatever it is.
 func (c *client) refusal(resp *http.Response, body []byte) error {
-	e := &answerError{status: resp.StatusCode, retryAfter: c.retryAfter(resp.Header.Get("Retry-After"))}
+	e := &answerError{status: resp.StatusCode, body: body, retryAfter: c.retryAfter(resp.Header.Get("Retry-After"))}
 	var problem struct {
 		Title  string `json:"title"`
 		Detail string `json:"detail"`

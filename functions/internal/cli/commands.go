@@ -17,7 +17,8 @@ type commands struct {
 	Buffers buffersCommand `cmd:"" help:"Show the buffers of a running system."`
 	Groups  groupsCommand  `cmd:"" help:"Show the groups of a buffer."`
 	Flush   flushCommand   `cmd:"" help:"Ship what is finished now."`
-	DLQ     dlqCommands    `cmd:"" help:"Look at dead letters, and replay them."       name:"dlq"`
+	Chaos   chaosCommand   `cmd:"" help:"Send events to a destination, with faults put in."`
+	DLQ     dlqCommands    `cmd:"" help:"Look at dead letters, and replay them."            name:"dlq"`
 
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

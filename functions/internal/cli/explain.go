@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +27,24 @@ func (e *explanation) show(p *program) {
 		fmt.Fprintf(p.stdout, "answer       %s: no buffer reads this source\n", say.yellow("202, unrouted"))
 		return
 	}
-	fmt.Fprintf(p.stdout, "answer       %s\n", say.green("202, accepted"))
+	fmt.Fprintf(p.stdout, "answer       %s\n", e.answer(say))
 	for i := range e.Routes {
 		e.Routes[i].show(p, say)
 	}
+}
+
+// answer is what an event gets that is not refused.
+func (e *explanation) answer(say paint) string {
+	if !slices.ContainsFunc(e.Routes, func(r routedThen) bool { return r.Dropped == "" && !r.Shadow }) {
+		return say.yellow("202, filtered") + ": no buffer keeps it"
+	}
+	if e.Queue {
+		return say.green("accepted") + ": its message leaves the queue"
+	}
+	if e.Waits > 0 {
+		return say.green("200, delivered") + ", or 502 when it is a dead letter, or 202 when neither is known after " + millis(e.Waits)
+	}
+	return say.green("202, accepted")
 }
 
 func contentType(s string) string {
@@ -41,6 +56,32 @@ func contentType(s string) string {
 
 func (r *routedThen) show(p *program, say paint) {
 	fmt.Fprintf(p.stdout, "\nbuffer       %s\n", say.bold(clean(r.Buffer)))
+	if r.Shadow {
+		fmt.Fprintf(p.stdout, "shadow       a copy, of %.4g %% of the events: nothing waits for it\n", 100*r.Sample)
+	}
+	if r.Filter != "" {
+		fmt.Fprintf(p.stdout, "filter       %s\n", clean(r.Filter))
+	}
+	if r.Transform != "" {
+		fmt.Fprintf(p.stdout, "transform    %s\n", clean(r.Transform))
+	}
+	switch {
+	case r.Dropped != "":
+		fmt.Fprintf(p.stdout, "             %s: %s\n", say.yellow("dropped"), clean(r.Dropped))
+		return
+	case r.DeadLetter != "":
+		fmt.Fprintf(p.stdout, "             %s: %s\n", say.red("a dead letter"), clean(r.DeadLetter))
+		return
+	case r.Becomes != "":
+		fmt.Fprintf(p.stdout, "becomes      %s\n", clean(r.Becomes))
+	}
+	if r.HeldUntil != "" {
+		then := "then goes on as if it had just come"
+		if r.Ordered {
+			then = "until then holds back those behind it in its group"
+		}
+		fmt.Fprintf(p.stdout, "held         until %s, and %s\n", clean(r.HeldUntil), then)
+	}
 	if r.Window != nil {
 		r.Window.show(p, say, r)
 	} else {
@@ -49,11 +90,27 @@ func (r *routedThen) show(p *program, say paint) {
 	if r.Ordered {
 		fmt.Fprintln(p.stdout, "order        kept: one batch of the group at a time")
 	}
-	to := r.Destination.Type
-	if r.Destination.To != "" {
-		to += " " + r.Destination.To
+	if r.OrderKey != "" {
+		fmt.Fprintf(p.stdout, "             among those of one %s, where the group has several shards\n", clean(r.OrderKey))
 	}
-	fmt.Fprintf(p.stdout, "destination  %s (%s), as %s\n", clean(r.Destination.Name), clean(to), r.Destination.Format)
+	r.Destination.show(p, "destination ")
+	for i := range r.Destination.Fallbacks {
+		r.Destination.Fallbacks[i].show(p, "or at last  ")
+	}
+}
+
+func (d *destinationTo) show(p *program, as string) {
+	to := d.Type
+	if d.To != "" {
+		to += " " + d.To
+	}
+	fmt.Fprintf(p.stdout, "%s %s (%s), as %s\n", as, clean(d.Name), clean(to), d.Format)
+	if d.Filter != "" {
+		fmt.Fprintf(p.stdout, "             behind its own filter, %s\n", clean(d.Filter))
+	}
+	if d.Transform != "" {
+		fmt.Fprintf(p.stdout, "             behind its own transform, %s\n", clean(d.Transform))
+	}
 }
 
 func (r *routedThen) showGroup(p *program) {
@@ -66,7 +123,7 @@ func (r *routedThen) showGroup(p *program) {
 		fmt.Fprintf(p.stdout, "leaves       by flushes alone, every %s, as batches of at most %s\n", millis(r.FlushEvery), plural(r.Conditions.MaxItems, "event"))
 		return
 	}
-	c := &r.Conditions
+	c := r.Conditions
 	fmt.Fprintf(p.stdout, "leaves       when the group has %s or %s, %s after its last event,\n",
 		plural(c.MaxItems, "event"), core.UnitBytes.Format(c.MaxBytes), millis(c.IdleTimeoutMs))
 	fmt.Fprintf(p.stdout, "             or %s after its first\n", millis(c.MaxWaitFromFirstMs))

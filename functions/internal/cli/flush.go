@@ -202,6 +202,10 @@ func (c *flushCommand) left(ctx context.Context, p *program, cl *client, r *repo
 			some = true
 			fmt.Fprintf(p.stderr, "left: %s in %s of %s%s\n", plural(n, "item"), plural(s.Groups, "group"), clean(s.Name), why(s, r))
 		}
+		if n := s.DelayedItems; n > 0 && c.selected(s) {
+			some = true
+			fmt.Fprintf(p.stderr, "left: %s of %s, held until their time has come, the next at %s\n", plural(n, "item"), clean(s.Name), clean(s.NextDueAt))
+		}
 	}
 	if !some {
 		fmt.Fprintln(p.stderr, "nothing is left")

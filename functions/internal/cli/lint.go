@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sluice/core"
+	"sluice/functions/internal/language"
 	"sluice/infra/config"
 )
 
@@ -43,7 +44,7 @@ type finding struct {
 
 // Run checks a configuration.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
-	r, err := config.Read(c.Config)
+	r, err := config.Read(c.Config, language.Broken)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"sluice/core"
 )
@@ -19,6 +20,7 @@ type listing[T any] struct {
 	query  url.Values
 	none   string // said instead of an empty table
 	heads  []string
+	spare  []string // heads of columns that are left out when nothing but "-" stands in them
 	row    func(e *T, now core.Millis) []string
 }
 
@@ -48,8 +50,24 @@ func (l *listing[T]) run(ctx context.Context, p *program) error {
 		}
 		rows[i] = l.row(&e, now)
 	}
-	table(p.stdout, p.paint(p.stdout), l.heads, rows)
+	heads, rows := l.full(rows)
+	table(p.stdout, p.paint(p.stdout), heads, rows)
 	return nil
+}
+
+// full is the table without the spare columns that are empty.
+func (l *listing[T]) full(rows [][]string) ([]string, [][]string) {
+	heads := slices.Clone(l.heads)
+	for i, head := range slices.Backward(l.heads) {
+		if !slices.Contains(l.spare, head) || slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "-" }) {
+			continue
+		}
+		heads = slices.Delete(heads, i, i+1)
+		for n := range rows {
+			rows[n] = slices.Delete(rows[n], i, i+1)
+		}
+	}
+	return heads, rows
 }
 
 // printJSON prints v for scripts: the same bytes for the same state.

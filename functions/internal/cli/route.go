@@ -10,6 +10,7 @@ import (
 
 	"sluice/core"
 	"sluice/functions/internal/api"
+	"sluice/functions/internal/language"
 	"sluice/infra/config"
 )
 
@@ -46,7 +47,7 @@ func (c *routeCommand) AfterApply() error {
 
 // Run explains.
 func (c *routeCommand) Run(ctx context.Context, p *program) error {
-	cfg, err := config.Load(c.Config)
+	cfg, err := config.Load(c.Config, language.Broken)
 	if err != nil {
 		return err
 	}
@@ -80,8 +81,10 @@ type explanation struct {
 	ID          string       `json:"id"` // "": a new one would be made
 	ContentType string       `json:"contentType"`
 	Bytes       int64        `json:"bytes"`
-	Refused     *refused     `json:"refused"` // null: it would be accepted
-	Routes      []routedThen `json:"routes"`  // none, though accepted: it is unrouted
+	Refused     *refused     `json:"refused"`           // null: it would be accepted
+	Waits       int64        `json:"waitsMs,omitempty"` // for the outcome, so long at most
+	Queue       bool         `json:"queue,omitempty"`   // the source is one
+	Routes      []routedThen `json:"routes"`            // none, though accepted: it is unrouted
 }
 
 // refused is why an event would not be accepted.
@@ -90,17 +93,27 @@ type refused struct {
 	Detail string `json:"detail"`
 }
 
-// routedThen is one buffer that would take the event, and what would happen
-// to it there. Byte sizes are in bytes, times in milliseconds.
+// routedThen is one buffer that reads the source, and what would happen to the
+// event there. Byte sizes are in bytes, times in milliseconds. If the event is
+// dropped, nothing else would.
 type routedThen struct {
-	Buffer      string        `json:"buffer"`
-	Group       string        `json:"group"`
-	GroupBy     string        `json:"groupBy"`
-	Ordered     bool          `json:"ordered"`
-	Window      *windowThen   `json:"window,omitempty"`       // the group is one
-	FlushEvery  int64         `json:"flushEveryMs,omitempty"` // it leaves by flushes alone
-	Conditions  conditions    `json:"conditions"`
-	Destination destinationTo `json:"destination"`
+	Buffer      string         `json:"buffer"`
+	Dropped     string         `json:"dropped,omitempty"`    // why the buffer does not get it
+	DeadLetter  string         `json:"deadLetter,omitempty"` // why it becomes one at once
+	Filter      string         `json:"filter,omitempty"`
+	Transform   string         `json:"transform,omitempty"`
+	Becomes     string         `json:"becomes,omitempty"` // what the transform makes of it
+	Shadow      bool           `json:"shadow,omitempty"`  // it is a copy
+	Sample      float64        `json:"sample,omitempty"`  // of a shadow: the share that it gets
+	HeldUntil   string         `json:"heldUntil,omitempty"`
+	Group       string         `json:"group"`
+	GroupBy     string         `json:"groupBy"`
+	Ordered     bool           `json:"ordered"`
+	OrderKey    string         `json:"orderKey,omitempty"`
+	Window      *windowThen    `json:"window,omitempty"`       // the group is one
+	FlushEvery  int64          `json:"flushEveryMs,omitempty"` // it leaves by flushes alone
+	Conditions  *conditions    `json:"conditions,omitempty"`
+	Destination *destinationTo `json:"destination,omitempty"`
 }
 
 // windowThen is the time window that the event counts in. Times are RFC 3339.
@@ -125,15 +138,21 @@ type conditions struct {
 type destinationTo struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
-	To     string `json:"to,omitempty"` // its URL or path
+	To     string `json:"to,omitempty"` // its URL, path, queue or bucket
 	Format string `json:"format"`
+
+	Filter    string          `json:"filter,omitempty"` // its own
+	Transform string          `json:"transform,omitempty"`
+	Fallbacks []destinationTo `json:"fallbacks,omitempty"` // in the order in which they are tried
 }
 
 // onlooker is a store that takes nothing: it remembers what it was asked to take.
 type onlooker struct {
 	core.Store // no other method is called on an event's way in
 
-	parts []core.Part
+	parts   []core.Part
+	letters []core.DeadLetter
+	failed  []string // shadow buffers that fail on the event
 }
 
 // Append remembers the parts.
@@ -144,6 +163,12 @@ func (s *onlooker) Append(_ context.Context, _ core.Millis, parts []core.Part) (
 		done[i].First = 1 // all is stored
 	}
 	return done, nil
+}
+
+// Put remembers dead letters.
+func (s *onlooker) Put(_ context.Context, letters []core.DeadLetter) error {
+	s.letters = append(s.letters, letters...)
+	return nil
 }
 
 // recorder is the way in, which also remembers what it was given.
@@ -162,14 +187,15 @@ func (r *recorder) Ingest(ctx context.Context, source string, events []core.Even
 // explain posts the event to the API over a store that only looks on, so that
 // the answer is the very one that the event would get.
 func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config, body []byte) (*explanation, error) {
-	catalog, err := core.NewCatalog(openedUp(cfg), nil)
+	catalog, err := core.NewCatalog(openedUp(cfg), language.JQ)
 	if err != nil {
 		return nil, err
 	}
 	clock := core.ClockFunc(func() core.Millis { return core.At(p.now()) })
 	store := &onlooker{}
 	in := &recorder{Ingester: core.NewIngester(catalog, core.Ports{
-		Store: store, Clock: clock, IDs: core.IDsFunc(func() string { return newID }),
+		Store: store, DeadLetters: store, Clock: clock, IDs: core.IDsFunc(func() string { return newID }),
+		Observer: &core.Observer{Shadow: func(buffer, _ string, _ int) { store.failed = append(store.failed, buffer) }},
 	})}
 	handler, err := api.New(api.Backend{Catalog: catalog, Ingester: in}, api.Options{Clock: clock})
 	if err != nil {
@@ -189,10 +215,7 @@ func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config
 		e.Refused = answer.refused()
 		return e, nil
 	}
-	for i := range store.parts {
-		part := &store.parts[i]
-		e.Routes = append(e.Routes, then(catalog.Buffer(part.Ref.Buffer), part, clock.Now()))
-	}
+	e.routes(cfg, catalog, store, clock.Now())
 	return e, nil
 }
 
@@ -220,54 +243,17 @@ func (c *routeCommand) request(ctx context.Context, p *program, body []byte) (*h
 }
 
 // openedUp is a configuration in which anybody may send, so that no secret is
-// needed to explain it.
+// needed to explain it, and nobody waits.
 func openedUp(c *core.Config) *core.Config {
 	open := *c
 	open.Control = core.Control{}
 	open.Sources = make([]core.Source, len(c.Sources))
 	for i := range c.Sources {
-		open.Sources[i] = c.Sources[i]
-		open.Sources[i].Auth = &core.Auth{Open: true}
+		s := &open.Sources[i]
+		*s = c.Sources[i]
+		s.Type, s.Queue, s.Auth, s.AckDelivered = core.TypeHTTP, "", &core.Auth{Open: true}, false
 	}
 	return &open
-}
-
-func then(s *core.Subscription, part *core.Part, now core.Millis) routedThen {
-	b, d := s.Buffer, s.Destination
-	return routedThen{
-		Buffer: b.Name, Group: part.Ref.Key, GroupBy: b.GroupBy, Ordered: b.Ordered,
-		Window: windowed(s, part, now), FlushEvery: b.FlushEvery.Milliseconds(),
-		Conditions: conditions{
-			MaxItems: b.Batch.MaxItems, MaxBytes: b.Batch.MaxBytes,
-			IdleTimeoutMs: b.Batch.IdleTimeout.Milliseconds(), MaxWaitFromFirstMs: b.Batch.MaxWait.Milliseconds(),
-		},
-		Destination: destinationTo{Name: d.Name, Type: d.Type, To: endpoint(d), Format: d.Format},
-	}
-}
-
-// windowed is the time window that a part is, or nil.
-func windowed(s *core.Subscription, part *core.Part, now core.Millis) *windowThen {
-	c := s.Buffer.Window
-	if c == nil {
-		return nil
-	}
-	w := &windowThen{ShipsAt: part.Policy.ShipAt.String(), GraceMs: c.Grace.Milliseconds(), Time: c.Time}
-	w.Start, w.End, _ = strings.Cut(part.Ref.Key, "/")
-	event := &part.Events[0]
-	_, w.Late, _ = s.Place(event, now) // it has been placed before
-	w.Row, _ = s.Key(event)
-	for i := range s.Buffer.Fold {
-		w.Fold = append(w.Fold, s.Buffer.Fold[i].Name)
-	}
-	return w
-}
-
-// endpoint is a destination's URL or path. A query may hold a secret.
-func endpoint(d *core.Destination) string {
-	if u, query, found := strings.Cut(d.URL, "?"); found && query != "" {
-		return u + "?…"
-	}
-	return d.URL + d.Path
 }
 
 // answer is what the API answers.

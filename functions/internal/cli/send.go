@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,13 +113,23 @@ func (s *sending) single(ctx context.Context, id, contentType string, in io.Read
 		contentType = s.guess(body)
 	}
 	a, err := s.post(ctx, call{path: []string{"v1", "sources", s.source}, body: body}, contentType, id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	event := "event " + clean(first(a.IDs, id))
+	switch {
 	case a.Unrouted > 0:
 		fmt.Fprintf(s.stdout, "the event goes nowhere: no buffer reads source %s\n", s.source)
+	case a.Filtered > 0:
+		fmt.Fprintf(s.stdout, "%s accepted, and dropped by filters\n", event)
+	case a.Duplicates > 0:
+		fmt.Fprintf(s.stdout, "%s accepted before, and dropped\n", event)
+	case a.Status == string(core.StatusDeadLettered):
+		return fmt.Errorf("%s accepted, but it was not delivered: it is a dead letter now", event)
+	case a.Status != "":
+		fmt.Fprintf(s.stdout, "%s accepted, %s\n", event, clean(a.Status))
 	default:
-		fmt.Fprintf(s.stdout, "event %s accepted\n", clean(first(a.IDs, id)))
+		fmt.Fprintf(s.stdout, "%s accepted\n", event)
 	}
 	return nil
 }
@@ -172,7 +183,12 @@ func (s *sending) post(ctx context.Context, q call, contentType, key string) (ap
 		var a api.Accepted
 		err := s.client.do(ctx, q, &a)
 		refused, ok := errors.AsType[*answerError](err)
-		if !ok || !refused.full() {
+		switch {
+		case !ok:
+			return a, err
+		case refused.status == http.StatusBadGateway && json.Unmarshal(refused.body, &a) == nil && a.Status != "":
+			return a, nil // it was taken: this is what came of it
+		case !refused.full():
 			return a, err
 		}
 		d := refused.retryAfter

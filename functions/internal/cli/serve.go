@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sluice/core"
+	"sluice/functions/internal/language"
 	"sluice/functions/internal/wire"
 	"sluice/infra/config"
 )
@@ -76,7 +77,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Load(c.Config)
+	cfg, err := config.Load(c.Config, language.Broken)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,8 @@ func (h *holdings) count(ctx context.Context, q core.DeadLetterQueue) error {
 func (h *holdings) stray(dir string, c *core.Config) []core.Fault {
 	events, buffers, destinations := map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, s := range h.buffers {
-		events[s.Buffer] = s.Pending + s.Claimed
+		name, _ := core.Held(s.Buffer)
+		events[name] += s.Pending + s.Claimed
 	}
 	for i := range c.Buffers {
 		buffers[c.Buffers[i].Name] = true

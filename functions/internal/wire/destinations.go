@@ -2,10 +2,13 @@ package wire
 
 import (
 	"io"
+	"slices"
 
 	"sluice/core"
 	"sluice/core/format"
 	"sluice/functions/internal/senders"
+	"sluice/functions/internal/system"
+	"sluice/infra/config"
 	"sluice/infra/filesend"
 )
 
@@ -29,4 +32,23 @@ func openers(resolve senders.Resolver, stdout io.Writer, clock core.Clock) map[s
 
 func closer(s *filesend.Sender) func() {
 	return func() { _ = s.Close() } // each batch was written before it was answered
+}
+
+// OpenDestination opens one destination of a configuration, as a running system
+// has it. done is to be called at the end. NotFound: there is none of that name.
+func OpenDestination(c *core.Config, name string, env func(string) string, stdout io.Writer) (s core.Sender, done func(), err error) {
+	i := slices.IndexFunc(c.Destinations, func(d core.Destination) bool { return d.Name == name })
+	if i < 0 {
+		return nil, nil, core.Errorf(core.NotFound, "there is no destination %q", name)
+	}
+	lookup := func(key string) (string, bool) {
+		v := env(key)
+		return v, v != ""
+	}
+	alone := &core.Config{Destinations: c.Destinations[i : i+1]}
+	open, err := senders.Open(alone, openers(config.NewSecrets(lookup).Resolve, stdout, system.Clock()))
+	if err != nil {
+		return nil, nil, err
+	}
+	return open.Sender(name), open.Close, nil
 }
