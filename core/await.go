@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 )
 
@@ -19,11 +20,12 @@ const (
 	lastLook  = 250 * time.Millisecond
 )
 
-// What a record says of an event whose outcome somebody waits for.
-const (
-	wordWaiting = "waiting"
-	wordDead    = "dead"
-)
+// word is what a record says of an event whose outcome somebody waits for.
+// Several may, as its sender may have sent it again: the last one takes it away.
+type word struct {
+	Until Millis `json:"until"`          // when the last of them has gone
+	Dead  bool   `json:"dead,omitempty"` // it is a dead letter
+}
 
 // wordOf names the record of an event.
 func wordOf(source, id string) string {
@@ -31,25 +33,57 @@ func wordOf(source, id string) string {
 	return "wait/" + hex.EncodeToString(h[:16])
 }
 
-// expect makes the records of events whose outcome is waited for.
-func (in *Ingester) expect(ctx context.Context, source string, ids []string) error {
-	return in.words(ctx, source, ids, func([]byte) []byte { return []byte(wordWaiting) })
+// expect makes the records of events whose outcome is waited for until a time.
+func (in *Ingester) expect(ctx context.Context, source string, ids []string, until Millis) error {
+	now := in.ports.Clock.Now()
+	return in.words(ctx, source, ids, func(w *word) *word {
+		if w == nil || w.Until < now { // nobody else waits
+			return &word{Until: until}
+		}
+		return &word{Until: max(w.Until, until), Dead: w.Dead}
+	})
 }
 
-// forget takes the records away.
-func (in *Ingester) forget(ctx context.Context, source string, ids []string) {
-	err := in.words(context.WithoutCancel(ctx), source, ids, func([]byte) []byte { return nil })
+// forget takes the records away, unless others wait longer.
+func (in *Ingester) forget(ctx context.Context, source string, ids []string, until Millis) {
+	err := in.words(context.WithoutCancel(ctx), source, ids, func(w *word) *word {
+		if w != nil && w.Until > until {
+			return w
+		}
+		return nil
+	})
 	in.ports.Observer.failed("forget whose outcome was waited for", err)
 }
 
-func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func([]byte) []byte) error {
+// words makes of every record what fn makes of it; nil is none.
+func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func(*word) *word) error {
 	for _, id := range ids {
-		err := in.ports.Coordinator.Change(ctx, wordOf(source, id), func(old []byte) ([]byte, error) { return fn(old), nil })
-		if err != nil {
+		if err := changeWord(ctx, in.ports.Coordinator, wordOf(source, id), fn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func changeWord(ctx context.Context, c Coordinator, name string, fn func(*word) *word) error {
+	err := c.Change(ctx, name, func(old []byte) ([]byte, error) {
+		var was *word
+		if json.Unmarshal(old, &was) != nil {
+			was = nil
+		}
+		is := fn(was)
+		switch {
+		case is == was:
+			return nil, errUnchanged
+		case is == nil:
+			return nil, nil
+		}
+		return json.Marshal(is)
+	})
+	if err == errUnchanged { //nolint:errorlint // it is returned as it is
+		return nil
+	}
+	return err
 }
 
 // await waits until every event of a request has been delivered or is a dead
@@ -71,19 +105,20 @@ func (in *Ingester) await(ctx context.Context, s *Source, p *parts, ids []string
 			return StatusPending
 		}
 	}
-	dead := false
+	dead, known := false, true
 	for i := range p.fates {
 		dead = dead || p.fates[i].dead
 	}
-	err := in.words(ctx, s.Name, ids, func(old []byte) []byte {
-		dead = dead || string(old) == wordDead
-		return old
+	err := in.words(ctx, s.Name, ids, func(w *word) *word {
+		known = known && w != nil // else another that waited for it has taken it away
+		dead = dead || w != nil && w.Dead
+		return w
 	})
 	switch {
-	case err != nil:
-		return StatusPending // not known
 	case dead:
 		return StatusDeadLettered
+	case err != nil, !known:
+		return StatusPending
 	}
 	return StatusDelivered
 }
@@ -116,14 +151,12 @@ func (d *Deliverer) mourn(ctx context.Context, items []Item) {
 		if r == nil || !r.Source.AckDelivered {
 			continue
 		}
-		err := d.ports.Coordinator.Change(ctx, wordOf(items[i].Source, items[i].ID), func(old []byte) ([]byte, error) {
-			if old == nil {
-				return nil, errUnchanged // nobody waits any more
+		err := changeWord(ctx, d.ports.Coordinator, wordOf(items[i].Source, items[i].ID), func(w *word) *word {
+			if w == nil {
+				return nil // nobody waits any more
 			}
-			return []byte(wordDead), nil
+			return &word{Until: w.Until, Dead: true}
 		})
-		if err != errUnchanged { //nolint:errorlint // it is returned as it is
-			d.ports.Observer.failed("leave word of a dead letter", err)
-		}
+		d.ports.Observer.failed("leave word of a dead letter", err)
 	}
 }

@@ -86,10 +86,11 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	}
 	source := route.Source
 	if source.AckDelivered {
-		if err := in.expect(ctx, source.Name, ids); err != nil {
+		until := now.Add(source.RespondTimeout + restTime)
+		defer in.forget(ctx, source.Name, ids, until)
+		if err := in.expect(ctx, source.Name, ids, until); err != nil {
 			return Receipt{}, err
 		}
-		defer in.forget(ctx, source.Name, ids)
 	}
 	if err := in.store(ctx, now, p); err != nil {
 		return Receipt{}, err
@@ -119,6 +120,9 @@ func fit(parts []Part) error {
 	var sizes map[string]int64
 	for i := range parts {
 		p := &parts[i]
+		if p.Shed {
+			continue // it is left out instead
+		}
 		if limit := p.Policy.CapItems; limit > 0 && len(p.Events) > limit {
 			return Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), limit)
 		}

@@ -1,0 +1,281 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sluice/core"
+)
+
+// waits makes the source wait for the outcome, ten seconds at most.
+func waits(c *core.Config) {
+	c.Sources[0].AckDelivered, c.Sources[0].RespondTimeout = true, 10*time.Second
+}
+
+// records is how many records the coordinator has for those who wait.
+func (r *rig) word(id string) bool {
+	found := false
+	_ = r.shared.Coordinator.Change(context.Background(), core.WordOf("in", id), func(old []byte) ([]byte, error) {
+		found = old != nil
+		return old, nil
+	})
+	return found
+}
+
+// answered posts events and says what was answered, and after how long.
+func (r *rig) answered(bodies ...string) (core.Status, time.Duration) {
+	begin := time.Now()
+	receipt := r.post(bodies...)
+	for _, id := range receipt.IDs {
+		require.False(r.t, r.word(id), "no record is left")
+	}
+	return receipt.Status, time.Since(begin)
+}
+
+func TestAnOutcomeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change func(*core.Config)
+		answer func(string, *core.Batch) core.Response
+		takes  time.Duration
+		want   core.Status
+		least  time.Duration
+		most   time.Duration
+	}{
+		{"delivered", at1, nil, 0, core.StatusDelivered, 0, 10 * time.Millisecond},
+		{"by a slow one", at1, nil, 2 * time.Second, core.StatusDelivered, 2 * time.Second, 2300 * time.Millisecond},
+		{"when the batch leaves", batch(50, 3*time.Second, 9*time.Second), nil, 0, core.StatusDelivered, 3 * time.Second, 3300 * time.Millisecond},
+		{"at the second attempt", at1, attempt(2, 200, 500), 0, core.StatusDelivered, 0, 1300 * time.Millisecond},
+		{"refused", at1, attempt(9, 200, 400), time.Second, core.StatusDeadLettered, time.Second, 1300 * time.Millisecond},
+		{"too slow", at1, nil, 11 * time.Second, core.StatusPending, 10 * time.Second, 10 * time.Second},
+		{"too late a batch", batch(50, 11*time.Second, 15*time.Second), nil, 0, core.StatusPending, 10 * time.Second, 10 * time.Second},
+		{"held", func(c *core.Config) { at1(c); after(time.Second)(c) }, nil, 0, core.StatusPending, 0, 0},
+		{"held in its place", func(c *core.Config) { at1(c); ordered(c); after(time.Minute)(c) }, nil, 0, core.StatusPending, 10 * time.Second, 10 * time.Second},
+		{"no time", func(c *core.Config) { at1(c); c.Buffers[0].DeliverAt = "garbage" }, nil, 0, core.StatusDeadLettered, 0, 0},
+		{"filtered", func(c *core.Config) { at1(c); c.Buffers[0].Filter = "null" }, nil, 0, "", 0, 0},
+		{"filtered on its way", func(c *core.Config) { at1(c); c.Destinations[0].Filter = "null" }, nil, 0, core.StatusDelivered, 0, 10 * time.Millisecond},
+		{"broken on its way", func(c *core.Config) { at1(c); c.Destinations[0].Filter = "fail k" }, nil, 0, core.StatusDeadLettered, 0, 10 * time.Millisecond},
+		{"by a fallback", func(c *core.Config) { at1(c); fallback(1)(c) }, status("out", 400), 0, core.StatusDelivered, 0, 10 * time.Millisecond},
+		{"and not a shadow", func(c *core.Config) { at1(c); copied()(c) }, status("copies", 500), 0, core.StatusDelivered, 0, 10 * time.Millisecond},
+		{"in both buffers", func(c *core.Config) {
+			at1(c)
+			with("slow")(c)
+			beside("second", func(b *core.Buffer) { b.To = "slow" })(c)
+		}, status("slow", 400), 0, core.StatusDeadLettered, 0, 10 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, config(waits, tt.change), func(r *rig) {
+				r.replies(tt.answer)
+				r.sendsTake(tt.takes)
+				got, took := r.answered(`{"k":"a"}`)
+				require.Equal(t, tt.want, got)
+				require.GreaterOrEqual(t, took, tt.least)
+				require.LessOrEqual(t, took, tt.most)
+			})
+		})
+	}
+}
+
+// attempt answers a status from so many attempts on, another before.
+func attempt(n, then, first int) func(string, *core.Batch) core.Response {
+	return func(_ string, b *core.Batch) core.Response {
+		if b.Attempt >= n {
+			return core.Response{Status: then}
+		}
+		return core.Response{Status: first}
+	}
+}
+
+// status answers a status for one destination.
+func status(of string, status int) func(string, *core.Batch) core.Response {
+	return func(to string, _ *core.Batch) core.Response {
+		if to == of {
+			return core.Response{Status: status}
+		}
+		return core.Response{Status: 200}
+	}
+}
+
+func TestTheOutcomeOfManyEvents(t *testing.T) {
+	run(t, config(batch(2, time.Second, time.Second), waits), func(r *rig) {
+		slow := func(status int, d time.Duration) func(string, *core.Batch) core.Response {
+			return func(_ string, b *core.Batch) core.Response {
+				if b.Group == "slow" {
+					time.Sleep(d)
+					return core.Response{Status: status}
+				}
+				return core.Response{Status: 200}
+			}
+		}
+		var many []string
+		for i := range 100 {
+			many = append(many, fmt.Sprintf(`{"k":"%d"}`, i))
+		}
+		many = append(many, `{"k":"slow"}`)
+		r.replies(slow(200, 5*time.Second))
+		got, took := r.answered(many...)
+		require.Equal(t, core.StatusDelivered, got)
+		require.Greater(t, took, 6*time.Second, "the slowest of them")
+
+		r.replies(slow(400, time.Second))
+		got, _ = r.answered(many...)
+		require.Equal(t, core.StatusDeadLettered, got, "one of them is")
+		require.Len(t, r.deadLetters(), 1)
+	})
+}
+
+func TestTheOutcomeOfAPartialSuccess(t *testing.T) {
+	run(t, config(batch(3, time.Second, time.Second), waits, quick), func(r *rig) {
+		r.replies(func(_ string, b *core.Batch) core.Response {
+			if len(b.Items) == 3 {
+				return core.Response{Status: 200, Failed: core.Bits(nil).With(1)}
+			}
+			time.Sleep(2 * time.Second)
+			return core.Response{Status: 200}
+		})
+		got, took := r.answered(item1, item2, item3)
+		require.Equal(t, core.StatusDelivered, got)
+		require.GreaterOrEqual(t, took, 2*time.Second)
+
+		r.replies(func(string, *core.Batch) core.Response {
+			return core.Response{Status: 200, Failed: core.Bits(nil).With(1), Refused: core.Bits(nil).With(1)}
+		})
+		got, _ = r.answered(item1, item2, item3)
+		require.Equal(t, core.StatusDeadLettered, got)
+	})
+}
+
+func TestOnlySourcesThatWaitCostTheCoordinatorAnything(t *testing.T) {
+	run(t, config(at1), func(r *rig) {
+		r.answers(map[string]int{"out": 400})
+		r.put("a")
+		r.at(time.Second)
+		require.Len(t, r.deadLetters(), 1)
+		require.Zero(t, r.asked.Load())
+	})
+}
+
+func TestACallerThatGoesAway(t *testing.T) {
+	run(t, config(waits), func(r *rig) {
+		ctx, end := context.WithCancel(context.Background())
+		time.AfterFunc(time.Second, end)
+		receipt, err := r.ingester.Ingest(ctx, "in", []core.Event{{ID: "x", Body: []byte(`{"k":"a"}`)}})
+		require.NoError(t, err)
+		require.Equal(t, core.StatusPending, receipt.Status)
+		require.False(t, r.word("x"))
+		r.at(time.Minute)
+		require.Len(t, r.sends(), 1)
+	})
+}
+
+// outcome is what one of several that wait for an event has heard.
+type outcome struct {
+	status core.Status
+	err    error
+}
+
+// wait sends an event of an id in the background.
+func (r *rig) wait(ctx context.Context, id string) <-chan outcome {
+	heard := make(chan outcome, 1)
+	go func() {
+		receipt, err := r.ingester.Ingest(ctx, "in", []core.Event{{ID: id, Body: []byte(`{"k":"a"}`)}})
+		heard <- outcome{receipt.Status, err}
+	}()
+	synctest.Wait()
+	return heard
+}
+
+func TestTwoThatWaitForOneEvent(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		r.sendsTake(3 * time.Second)
+		r.answers(map[string]int{"out": 400})
+		ctx, leave := context.WithCancel(context.Background())
+		first := r.wait(ctx, "x")
+		r.at(time.Second)
+		second := r.wait(context.Background(), "x")
+		leave() // its sender gave up, and has sent it again
+		require.Equal(t, core.StatusPending, (<-first).status)
+		require.True(t, r.word("x"), "one waits still")
+		require.Equal(t, core.StatusDeadLettered, (<-second).status)
+		require.False(t, r.word("x"))
+	})
+}
+
+func TestTheLaterOfTwoThatWaitGoesFirst(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		r.sendsTake(3 * time.Second)
+		r.answers(map[string]int{"out": 400})
+		first := r.wait(context.Background(), "x")
+		r.at(time.Second)
+		ctx, leave := context.WithCancel(context.Background())
+		second := r.wait(ctx, "x")
+		leave()
+		require.Equal(t, core.StatusPending, (<-second).status)
+		require.Equal(t, core.StatusPending, (<-first).status, "what came of it is not known, so it is not said")
+		require.False(t, r.word("x"))
+	})
+}
+
+func TestWordOfOneThatDiedWaiting(t *testing.T) {
+	c := config(at1, waits)
+	run(t, c, func(r *rig) {
+		r.answers(map[string]int{"out": 400})
+		ids := r.shared
+		down := false
+		ids.fail = func() error {
+			if down {
+				return core.Errorf(core.Unavailable, "down")
+			}
+			return nil
+		}
+		r.broken.Store(true)
+		r.sendsTake(time.Second)
+		first := r.wait(context.Background(), "x")
+		r.at(1500 * time.Millisecond) // its dead letter has left word
+		down = true                   // so the word stays
+		<-first
+		down = false
+		r.answers(nil)
+		r.sendsTake(0)
+		require.Equal(t, core.StatusDelivered, (<-r.wait(context.Background(), "y")).status)
+		r.at(20 * time.Second)
+		require.Equal(t, core.StatusDelivered, (<-r.wait(context.Background(), "x")).status, "it was another's")
+		require.False(t, r.word("x"))
+	})
+}
+
+func TestACoordinatorThatIsDownRefusesThoseWhoWait(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		calls := 0
+		r.broken.Store(true)
+		r.shared.fail = func() error {
+			if calls++; calls == 2 {
+				return core.Errorf(core.Unavailable, "down")
+			}
+			return nil
+		}
+		_, err := r.ingester.Ingest(context.Background(), "in", []core.Event{{ID: "x", Body: []byte("{}")}, {ID: "y", Body: []byte("{}")}})
+		require.Equal(t, core.Unavailable, core.CodeOf(err))
+		require.False(t, r.word("x"), "nor is a record left")
+		r.at(time.Minute)
+		require.Empty(t, r.sends(), "nothing is stored")
+	})
+}
+
+func TestAStoreThatIsDownWhileSomebodyWaits(t *testing.T) {
+	run(t, config(waits, batch(50, time.Second, time.Second)), func(r *rig) {
+		r.broken.Store(true)
+		heard := r.wait(context.Background(), "x")
+		require.NoError(t, r.store.Close())
+		r.at(5 * time.Second)
+		require.Empty(t, heard)
+		require.Equal(t, core.StatusPending, (<-heard).status, "accepted it was")
+		r.store = r.store.Reopen(true)
+	})
+}

@@ -1,0 +1,4 @@
+package core
+
+// WordOf names the record of an event whose outcome is waited for.
+var WordOf = wordOf
