@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -18,7 +19,7 @@ func breaks(failures int, cooldown time.Duration) func(*core.Config) {
 }
 
 func (r *rig) breaker() core.Breaker {
-	b, err := core.BreakerOf(r.t.Context(), r.shared.Coordinator, "out")
+	b, err := core.BreakerOf(context.Background(), r.shared.Coordinator, "out")
 	require.NoError(r.t, err)
 	return b
 }
@@ -36,7 +37,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		b := r.breaker()
 		require.True(t, b.Open(core.At(r.begin.Add(time.Second))))
 		for _, k := range []string{"3", "4"} {
-			g, err := r.store.Group(t.Context(), core.Ref{Buffer: "b", Key: k})
+			g, err := r.store.Group(context.Background(), core.Ref{Buffer: "b", Key: k})
 			require.NoError(t, err)
 			require.Empty(t, g.Claims, "no claim is opened while it is")
 			require.Equal(t, core.At(r.begin.Add(opened+30*time.Second)), g.CheckAt)
@@ -188,7 +189,7 @@ func TestABrokenDestinationDelaysNoOther(t *testing.T) {
 			at := time.Duration(i) * 700 * time.Millisecond
 			r.at(at)
 			begin[fmt.Sprint(i)] = at
-			_, err := r.ingester.Ingest(t.Context(), "in2", []core.Event{{Body: fmt.Appendf(nil, `{"k":"%d"}`, i)}})
+			_, err := r.ingester.Ingest(context.Background(), "in2", []core.Event{{Body: fmt.Appendf(nil, `{"k":"%d"}`, i)}})
 			require.NoError(t, err)
 		}
 		r.at(71 * time.Second)

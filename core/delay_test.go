@@ -67,7 +67,7 @@ func TestDeliverAt(t *testing.T) {
 		require.Equal(t, 2, r.told.of("dead permanent"))
 
 		r.answers(nil)
-		report, err := r.replayer.Replay(t.Context(), core.ReplayRequest{})
+		report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{})
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Replayed, "a replay is not held")
 	})
@@ -360,7 +360,7 @@ func TestUnitsOfWhatWasHeld(t *testing.T) {
 	run(t, config(at1, after(time.Minute), buf(func(b *core.Buffer) { b.GroupBy = "" })), func(r *rig) {
 		units := []string{"", "a", "a/b", "x|y", "2000-01-01T00:00:00Z/2000-01-01T00:00:00Z"}
 		for _, unit := range units {
-			_, err := r.ingester.Ingest(t.Context(), "in", []core.Event{{Body: []byte("{}"), Unit: unit}})
+			_, err := r.ingester.Ingest(context.Background(), "in", []core.Event{{Body: []byte("{}"), Unit: unit}})
 			require.NoError(t, err)
 		}
 		r.at(time.Hour)
@@ -386,7 +386,7 @@ func TestHeldNamesItsBuffer(t *testing.T) {
 func TestAHeldEventThatIsSentAgain(t *testing.T) {
 	run(t, config(at1, sendAt, buf(func(b *core.Buffer) { b.Dedupe = time.Hour })), func(r *rig) {
 		send := func(body string) core.Receipt {
-			receipt, err := r.ingester.Ingest(t.Context(), "in", []core.Event{{ID: "same", Body: []byte(body)}})
+			receipt, err := r.ingester.Ingest(context.Background(), "in", []core.Event{{ID: "same", Body: []byte(body)}})
 			require.NoError(t, err)
 			return receipt
 		}

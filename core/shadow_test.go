@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestARetryAndARequestSentAgainGetTheSameSample(t *testing.T) {
 			for i := range events {
 				events[i] = core.Event{ID: fmt.Sprint("e", i), Body: []byte(`{"k":"a"}`)}
 			}
-			_, err := r.ingester.Ingest(t.Context(), "in", events)
+			_, err := r.ingester.Ingest(context.Background(), "in", events)
 			require.NoError(t, err)
 		}
 		r.at(time.Minute)
@@ -166,7 +167,7 @@ func TestAFullShadowDropsItsCopies(t *testing.T) {
 func TestAShadowIsNoPartOfTheAnswer(t *testing.T) {
 	run(t, config(at1, copied(), buf(func(b *core.Buffer) { b.Filter = "has yes"; b.Dedupe = time.Hour })), func(r *rig) {
 		send := func(id, body string) core.Receipt {
-			receipt, err := r.ingester.Ingest(t.Context(), "in", []core.Event{{ID: id, Body: []byte(body)}})
+			receipt, err := r.ingester.Ingest(context.Background(), "in", []core.Event{{ID: id, Body: []byte(body)}})
 			require.NoError(t, err)
 			return receipt
 		}
