@@ -107,7 +107,7 @@ func TestTheOutcomeOfManyEvents(t *testing.T) {
 		slow := func(status int, d time.Duration) func(string, *core.Batch) core.Response {
 			return func(_ string, b *core.Batch) core.Response {
 				if b.Group == "slow" {
-					time.Sleep(d)
+					<-time.After(d)
 					return core.Response{Status: status}
 				}
 				return core.Response{Status: 200}
@@ -136,7 +136,7 @@ func TestTheOutcomeOfAPartialSuccess(t *testing.T) {
 			if len(b.Items) == 3 {
 				return core.Response{Status: 200, Failed: core.Bits(nil).With(1)}
 			}
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			return core.Response{Status: 200}
 		})
 		got, took := r.answered(item1, item2, item3)

@@ -166,7 +166,7 @@ func TestACrashBetweenHops(t *testing.T) {
 			if to == "out" {
 				return core.Response{Status: 500}
 			}
-			time.Sleep(time.Hour) // the process ends meanwhile
+			<-time.After(time.Hour) // the process ends meanwhile
 			return core.Response{Status: 200}
 		})
 		r.put("a")

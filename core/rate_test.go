@@ -145,7 +145,7 @@ func TestTokensThatCameWhileNobodySent(t *testing.T) {
 		r.burst(20)
 		r.at(500 * time.Millisecond)
 		r.stopWork()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		r.start(c)
 		r.at(2 * time.Hour)
 		times := r.times()
