@@ -188,16 +188,22 @@ func dedupeBeside(t *testing.T, p *probe) {
 
 func dedupeRefused(t *testing.T, p *probe) {
 	policy := limited(2)
-	ref, full := core.Ref{Buffer: "b", Key: "k"}, core.Ref{Buffer: "b", Key: "full"}
+	full := core.Ref{Buffer: "b", Key: "full"}
 	p.append(start, part(full, policy, start, 1, 2, 10))
-	want := once(part(ref, calm(), start, 1, 3, 10))
-	for _, parts := range [][]core.Part{{want, part(full, policy, start, 3, 1, 10)}, {part(full, policy, start, 3, 1, 10), want}} {
-		require.Equal(t, core.Full, core.CodeOf(p.refused(start, parts...)))
+	more := part(full, policy, start, 3, 1, 10)
+	for _, crash := range []bool{false, true} {
+		ref := core.Ref{Buffer: "b", Key: fmt.Sprint("k", crash)}
+		want := once(part(ref, calm(), start, 1, 3, 10))
+		for _, parts := range [][]core.Part{{want, more}, {more, want}} {
+			require.Equal(t, core.Full, core.CodeOf(p.refused(start, parts...)))
+		}
+		require.Empty(t, p.pending(ref))
+		if crash {
+			p.reopen()
+		}
+		require.Empty(t, p.append(start, want)[0].Doubles)
+		require.Equal(t, ids(itemsOf(want.Events)), ids(p.pending(ref)))
 	}
-	require.Empty(t, p.pending(ref))
-	p.reopen()
-	require.Empty(t, p.append(start, want)[0].Doubles)
-	require.Equal(t, []string{"k-1", "k-2", "k-3"}, ids(p.pending(ref)))
 }
 
 func dedupeClosed(t *testing.T, p *probe) {

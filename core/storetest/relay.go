@@ -64,6 +64,7 @@ func relayShedOnce(t *testing.T, p *probe) {
 	for range 2 {
 		p.settle("copies")
 		require.True(t, p.append(start, more)[0].Shed)
+		require.True(t, p.append(start, more)[0].Shed, "again")
 		p.reopen()
 	}
 	more.Size = 3

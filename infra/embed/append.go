@@ -96,13 +96,12 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 	answers := make([]core.Appended, 0, len(parts))
 	var c *commit
 	_, err := s.change(ctx, func() (err error) {
-		s.undo = s.undo[:0]
 		if c, err = s.append(now, parts, p, &answers); err != nil {
 			s.rollBack()
 		}
 		clear(s.undo)
 		clear(s.sighted)
-		s.sighted = s.sighted[:0]
+		s.undo, s.sighted = s.undo[:0], s.sighted[:0]
 		return err
 	})
 	if errors.Is(err, errClosed) {
