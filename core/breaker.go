@@ -45,11 +45,17 @@ type gate struct{ ports *Ports }
 
 func breakerName(destination string) string { return "breaker/" + destination }
 
-// breaker says how long a send to a destination has to wait for its breaker.
-// One that can't be asked keeps nobody.
-func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration) {
+// probe is a probe that a breaker has let through: its lease ends at until.
+type probe struct {
+	to    *Destination
+	until Millis
+}
+
+// breaker says how long a send to a destination has to wait for its breaker, or
+// whether it is its probe. One that can't be asked keeps nobody.
+func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration, p *probe) {
 	if d.Breaker == nil || g.ports.Coordinator == nil {
-		return 0
+		return 0, nil
 	}
 	now := g.ports.Clock.Now()
 	err := changeRecord(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
@@ -58,13 +64,32 @@ func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration) 
 			b.Until = now // the clock was set back
 		}
 		wait = min(b.Allow(d.Timeout+leaseMargin, now), d.Breaker.Cooldown) // a probe may be back long before its lease ends
+		if p = nil; wait == 0 && b.Until != 0 {
+			p = &probe{d, b.Until}
+		}
 		return *b != was
 	})
 	if err != nil {
-		wait = 0
+		wait, p = 0, nil
 	}
 	g.ports.Observer.failed("ask the breaker", err)
-	return wait
+	return wait, p
+}
+
+// unused makes a probe that was not made another's.
+func (g gate) unused(ctx context.Context, p *probe) {
+	if p == nil {
+		return
+	}
+	now := g.ports.Clock.Now()
+	err := changeRecord(ctx, g.ports.Coordinator, breakerName(p.to.Name), func(b *Breaker) bool {
+		if b.Until != p.until || b.Until <= now {
+			return false // it is about something else by now
+		}
+		b.Until = now
+		return true
+	})
+	g.ports.Observer.failed("give a probe back", err)
 }
 
 // outcome tells a destination's breaker what came of a send.

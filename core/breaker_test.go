@@ -75,7 +75,7 @@ func TestFailuresCountInARow(t *testing.T) {
 			statuses = statuses[1:]
 			return core.Response{Status: status}
 		})
-		for i := range len(statuses) {
+		for i := range statuses {
 			r.at(time.Duration(i) * time.Minute)
 			r.put(fmt.Sprint(i))
 		}
@@ -310,4 +310,37 @@ func TestABreakerAndAClockThatWasSetBack(t *testing.T) {
 	d.pass(time.Minute)
 	p.work()
 	require.Empty(t, slices.DeleteFunc(d.busyGroups(), func(k string) bool { return k == "a" }))
+}
+
+func TestAProbeThatWaitsForATokenIsAnothers(t *testing.T) {
+	run(t, config(at1, breaks(1, 10*time.Second), limited(1, time.Minute), out(func(d *core.Destination) { d.Timeout = 5 * time.Minute })), func(r *rig) {
+		r.answers(map[string]int{"out": 500})
+		r.burst(5)
+		r.at(time.Second)
+		r.answers(nil)
+		r.at(5*time.Minute + time.Second)
+		require.Equal(t, []time.Duration{0, time.Minute}, r.times()[:2], "as soon as there is one")
+		r.at(15 * time.Minute)
+		require.Empty(t, r.left())
+		times := r.times()
+		require.Len(t, times, 6)
+		for i := 1; i < len(times); i++ {
+			require.GreaterOrEqual(t, times[i]-times[i-1], time.Minute)
+		}
+	})
+}
+
+func TestAProbeOfWhatNobodyWantsIsAnothers(t *testing.T) {
+	run(t, config(at1, breaks(1, 10*time.Second), out(func(d *core.Destination) {
+		d.Timeout, d.Filter, d.Retry.Max = 5*time.Minute, "cut drop", time.Second
+	})), func(r *rig) {
+		r.answers(map[string]int{"out": 500})
+		r.put("a")
+		r.at(time.Second)
+		r.answers(nil)
+		r.put("drop")
+		r.at(30 * time.Second)
+		require.Empty(t, r.left())
+		require.Len(t, r.sends(), 2)
+	})
 }

@@ -260,6 +260,17 @@ func TestWhatAnOrderedBufferHeldLeavesUnderOtherSettings(t *testing.T) {
 	})
 }
 
+func TestAGroupThatHoldsItemsInOrderGoesOnSo(t *testing.T) {
+	run(t, config(batch(50, time.Second, time.Second), ordered, sendAt), func(r *rig) {
+		r.post(r.due("a", 10*time.Second), r.due("a", 20*time.Second), `{"k":"a"}`)
+		r.at(5 * time.Second)
+		r.reconfigure(config(batch(50, time.Second, time.Second), sendAt))
+		r.at(time.Minute)
+		require.Equal(t, "10.000 a 1 wait #1\n20.000 a 2 wait #1", r.summary(), "none is early")
+		require.Empty(t, r.left())
+	})
+}
+
 func TestABufferThatComesBackHasWhatWasHeld(t *testing.T) {
 	run(t, config(at1, after(10*time.Second)), func(r *rig) {
 		r.put("a")

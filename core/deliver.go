@@ -36,6 +36,7 @@ type errand struct {
 	pull   *pull  // what a flush asks for; nil: what is due
 
 	allowed    bool          // by the breaker, which is asked once
+	probe      *probe        // as its probe; nil: as any other
 	waits      time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
 	waitsFor   string
 	recovering bool // what failed was the recovery of a claim
@@ -87,6 +88,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 // ship takes what is next, sends and settles it. nil: nothing was to be sent.
 func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
+	defer d.unused(store, e)
 	s, err := d.take(store, e)
 	if err != nil || s == nil {
 		return nil, err
@@ -113,13 +115,21 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 	}
 }
 
+// unused gives back a probe that the breaker has let through for nothing.
+func (d *Deliverer) unused(ctx context.Context, e *errand) {
+	if e.probe != nil {
+		gate{&d.ports}.unused(ctx, e.probe)
+		e.allowed, e.probe = false, nil
+	}
+}
+
 // held says how long the next send has to wait for its destination's breaker,
 // or for a token of its rate limit, which is then its own. The breaker of the
 // first destination was asked before the claim was taken.
 func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
 	g, to := gate{&d.ports}, s.hop().Destination
 	if !first {
-		wait = g.breaker(ctx, to)
+		wait, s.probe = g.breaker(ctx, to)
 	}
 	if wait == 0 && !(first && s.reserved()) {
 		wait, token = g.token(ctx, to, s.policy.MaxHold)

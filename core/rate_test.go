@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -258,4 +259,23 @@ func TestARateAndAClockThatWasSetBack(t *testing.T) {
 	require.Equal(t, 130*time.Second, wait, "another process's clock")
 	wait, _ = r.Take(c, time.Hour, noon.Add(-time.Hour))
 	require.Zero(t, wait)
+}
+
+func TestAReplayKeepsToARateLimit(t *testing.T) {
+	run(t, config(at1, limited(2, 2*time.Second)), func(r *rig) {
+		r.answers(map[string]int{"out": 400})
+		r.burst(6)
+		r.at(time.Minute)
+		require.Len(t, r.deadLetters(), 6)
+		r.answers(nil)
+		report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{Budget: 3500 * time.Millisecond})
+		require.NoError(t, err)
+		require.Equal(t, 5, report.Replayed)
+		require.Equal(t, 1, report.Failed, "there was no time for it")
+		require.Equal(t, 1, report.Left)
+		times := r.times()
+		for i, want := range []time.Duration{0, 0, 1, 2, 3} {
+			require.Equal(t, time.Minute+want*time.Second, times[6+i])
+		}
+	})
 }

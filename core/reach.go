@@ -18,8 +18,8 @@ func (d *Deliverer) breaker(ctx context.Context, e *errand, to *hop) time.Durati
 	if e.allowed {
 		return 0
 	}
-	wait := gate{&d.ports}.breaker(ctx, to.Destination)
-	e.allowed = wait == 0
+	wait, p := gate{&d.ports}.breaker(ctx, to.Destination)
+	e.allowed, e.probe = wait == 0, p
 	return wait
 }
 
@@ -29,7 +29,9 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	to := s.hop()
 	items, at, err := d.shape(ctx, s, to)
 	if err != nil {
-		return Response{Err: err}, Retry
+		r := Response{Err: err}
+		s.result.sent(&r, Retry, len(s.items))
+		return r, Retry
 	}
 	s.at = at
 	if len(items) == 0 {
@@ -39,11 +41,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window, Shadow: s.sub.Buffer.Shadow,
 		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: items}
 	begin := d.ports.Clock.Now()
+	s.allowed, s.probe = false, nil
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
 	if at != nil {
 		r.Failed, r.Refused = moved(r.Failed, at), moved(r.Refused, at)
 	}
-	s.allowed = false
 	gate{&d.ports}.outcome(context.WithoutCancel(ctx), to.Destination, outcome)
 	s.result.sent(&r, outcome, len(s.items))
 	if _, held := Held(b.Buffer); !held {

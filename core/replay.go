@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,8 @@ type ReplayRequest struct {
 }
 
 // ReplayReport is what came of a replay. Letters are replayed when their
-// destination has taken them; the failed ones are dead letters still, and
-// among those left. Left is what the queue counts in the time there is, and
+// destination has taken them; the failed ones, and those for which its rate
+// limit left no time, are dead letters still, and among those left. Left is what the queue counts in the time there is, and
 // may be too low, but never lower than what the replay itself has given back.
 type ReplayReport struct {
 	Replayed int
@@ -140,6 +141,16 @@ func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
 	return nil
 }
 
+// token waits for a token of a destination's rate limit. It reports whether one
+// comes while there is time.
+func (r *replay) token(ctx context.Context, d *Destination) bool {
+	if r.ports.Sleep == nil {
+		return true
+	}
+	wait, taken := gate{&r.ports}.token(ctx, d, r.until.Sub(r.ports.Clock.Now()))
+	return wait == 0 || taken && r.ports.Sleep(ctx, wait) == nil
+}
+
 // batch sends letters of one batch and settles those that were taken.
 func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
 	var done []DeadLetter
@@ -160,10 +171,7 @@ func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
 
 // send makes one attempt, and returns which letters were not taken.
 func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
-	name := letters[0].Destination
-	if r.request.To != "" {
-		name = r.request.To
-	}
+	name := r.to(&letters[0])
 	b := Batch{ID: replayID(letters), Buffer: letters[0].Buffer, Group: letters[0].Group,
 		Reason: ReasonReplay, Attempt: letters[0].Attempts + 1, Items: make([]Item, len(letters))}
 	for i := range letters {
@@ -174,7 +182,7 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 		r.missing(name)
 		return allBits(len(letters))
 	}
-	if err := r.catalog.hops[name].dress(ctx, b.Items); err != nil {
+	if err := r.catalog.hops[name].dress(ctx, b.Items); err != nil || !r.token(ctx, dest) {
 		return allBits(len(letters))
 	}
 	begin := r.ports.Clock.Now()
@@ -194,6 +202,9 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 		return allBits(len(letters))
 	}
 }
+
+// to is where a letter is sent.
+func (r *replay) to(l *DeadLetter) string { return cmp.Or(r.request.To, l.Destination) }
 
 // missing notes that a destination is not configured any more.
 func (r *replay) missing(name string) {

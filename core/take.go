@@ -40,7 +40,7 @@ func (d *Deliverer) claim(ctx context.Context, e *errand, g *Group) (*shipment, 
 	if err != nil || !v.Due {
 		return nil, err
 	}
-	until := e.sub.behind(&page, d.ports.Clock.Now())
+	until := e.sub.behind(g, &page, d.ports.Clock.Now())
 	if until != 0 && page.End == g.Head {
 		return nil, d.holding(ctx, e, g, until)
 	}
@@ -89,9 +89,10 @@ func (s *shipment) of() {
 }
 
 // behind cuts a page of pending items of an ordered buffer before the first that
-// is held, and says until when it is; 0: none is.
-func (s *Subscription) behind(page *Page, now Millis) (until Millis) {
-	if s.delay == nil || s.delay.held != nil {
+// is held, and says until when it is; 0: none is. A group that has held some since
+// its buffer was ordered goes on so.
+func (s *Subscription) behind(g *Group, page *Page, now Millis) (until Millis) {
+	if s.delay == nil || s.delay.held != nil && g.Hold == 0 {
 		return 0
 	}
 	for i := range page.Items {
