@@ -66,6 +66,7 @@ func TestAUnitThatIsRetriedHoldsBackItselfAlone(t *testing.T) {
 
 func TestOrderOfAKeyOverShards(t *testing.T) {
 	run(t, config(at1, ordered, buf(func(b *core.Buffer) { b.Shards, b.OrderKey = 4, "{{ .json.customer }}" })), func(r *rig) {
+		r.replies(attempt(2, 200, 500)) // each is sent twice
 		want := map[string][]string{}
 		for i := range 100 {
 			customer := fmt.Sprint(i % 10)
@@ -73,7 +74,6 @@ func TestOrderOfAKeyOverShards(t *testing.T) {
 			want[customer] = append(want[customer], body)
 			r.post(body)
 		}
-		r.replies(attempt(2, 200, 500)) // each is sent twice
 		r.at(time.Hour)
 		got, groups := map[string][]string{}, map[string]bool{}
 		for _, s := range r.sends() {
