@@ -144,8 +144,9 @@ func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
 	return waiting
 }
 
-// mourn leaves word of dead letters for sources that wait for the outcome.
-func (d *Deliverer) mourn(ctx context.Context, items []Item) {
+// mourn leaves word of dead letters for sources that wait for the outcome. Until
+// it has, they must not be settled: they would seem delivered.
+func (d *Deliverer) mourn(ctx context.Context, items []Item) error {
 	for i := range items {
 		r := d.catalog.Route(items[i].Source)
 		if r == nil || !r.Source.AckDelivered {
@@ -157,6 +158,9 @@ func (d *Deliverer) mourn(ctx context.Context, items []Item) {
 			}
 			return &word{Until: w.Until, Dead: true}
 		})
-		d.ports.Observer.failed("leave word of a dead letter", err)
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -279,3 +279,21 @@ func TestAStoreThatIsDownWhileSomebodyWaits(t *testing.T) {
 		r.store = r.store.Reopen(true)
 	})
 }
+
+func TestADeadLetterWithoutWordIsNotSettled(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		r.broken.Store(true)
+		calls := 0
+		r.shared.fail = func() error {
+			if calls++; calls == 2 { // the word of the dead letter
+				return core.Errorf(core.Unavailable, "down")
+			}
+			return nil
+		}
+		r.answers(map[string]int{"out": 400})
+		got, _ := r.answered(`{"k":"a"}`)
+		require.Equal(t, core.StatusDeadLettered, got, "it is never said to be delivered")
+		require.Len(t, r.deadLetters(), 1)
+		require.Empty(t, r.left())
+	})
+}

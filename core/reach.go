@@ -95,7 +95,9 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 	if err := d.ports.DeadLetters.Put(context.WithoutCancel(ctx), letters); err != nil {
 		return nil, nil, Wrap(CodeOf(err), err, "cannot put dead letters")
 	}
-	d.mourn(ctx, broken)
+	if err := d.mourn(context.WithoutCancel(ctx), broken); err != nil {
+		return nil, nil, Wrap(CodeOf(err), err, "cannot leave word of dead letters")
+	}
 	if first {
 		d.ports.Observer.deadLetters(s.ref.Buffer, DeadPermanent, len(broken))
 	}

@@ -158,8 +158,8 @@ type grave struct {
 }
 
 // bury makes dead letters of items and then settles their batch, all under the
-// claim's lease. When they can't be put, the claim is tried again later:
-// nothing is dropped.
+// claim's lease. When they can't be put, or no word of them be left, the claim is
+// tried again later: nothing is dropped.
 func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
 	settle func(context.Context, *shipment) (bool, error), graves ...grave,
 ) (goOn bool, err error) {
@@ -182,7 +182,10 @@ func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
 		return false, d.release(ctx, s, r, 0)
 	}
 	for _, g := range graves {
-		d.mourn(ctx, g.items)
+		if err := d.mourn(ctx, g.items); err != nil {
+			d.ports.Observer.failed("leave word of dead letters", err)
+			return false, d.release(ctx, s, r, 0)
+		}
 	}
 	goOn, err = settle(ctx, s)
 	for _, g := range graves {
