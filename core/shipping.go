@@ -94,6 +94,9 @@ func (s *shipping) finished(to chan<- Ref) error {
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
 	timely := s.ports.timely(s.may, s.sub.Destination)
+	if w := s.opts.While; w != nil && w.Err() != nil { // which ends s.may only soon
+		timely = false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !timely && !s.cut {
