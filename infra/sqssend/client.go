@@ -14,7 +14,8 @@ import (
 // older eu-west-1.queue.amazonaws.com, and those of endpoints in a VPC.
 var host = regexp.MustCompile(`^(?:[a-z0-9-]+\.)*(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:vpce\.)?(?:amazonaws\.com|amazonaws\.com\.cn|api\.aws)$`)
 
-// NewClient makes a client for a queue, at the address that its URL names. The
+// NewClient makes a client for a queue, at the address that its URL names, or
+// the one at which the configuration has SQS, as AWS_ENDPOINT_URL_SQS does. The
 // region is the given one, the one in the URL, or that of the configuration.
 // Each call is made once: a batch has attempts of its own. Invalid: the URL is
 // none, or there is no region.
@@ -33,6 +34,9 @@ func NewClient(sdk aws.Config, queue, region string) (*sqs.Client, error) {
 		return nil, core.Errorf(core.Invalid, "region: not known; give the destination one, or set AWS_REGION")
 	}
 	return sqs.NewFromConfig(sdk, func(o *sqs.Options) {
-		o.Region, o.BaseEndpoint, o.Retryer = region, new(u.Scheme+"://"+u.Host), aws.NopRetryer{}
+		o.Region, o.Retryer = region, aws.NopRetryer{}
+		if o.BaseEndpoint == nil {
+			o.BaseEndpoint = new(u.Scheme + "://" + u.Host)
+		}
 	}), nil
 }
