@@ -15,6 +15,10 @@ import (
 // to settle, and for clocks that differ.
 const leaseMargin = 15 * time.Second
 
+// flushRest is how often a group is checked that only a flush delivers, so that
+// one whose settings have changed leaves.
+const flushRest = 15 * time.Minute
+
 // Catalog is a valid configuration made ready to work with. It does not change.
 type Catalog struct {
 	config       *Config
@@ -83,10 +87,12 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		Concurrency: b.Concurrency,
 		Lease:       cmp.Or(b.RecoverAfter, d.Timeout+leaseMargin),
 		MaxHold:     d.Retry.Max,
-		Rest:        rest(b.FlushEvery),
 	}}
+	if b.FlushEvery > 0 {
+		s.Policy.Rest = flushRest
+	}
 	if b.Window != nil {
-		if s.windows, err = newWindows(b.Window, k.config.Store.Retention); err != nil {
+		if s.windows, err = newWindows(b, k.config.Store.Retention); err != nil {
 			return Wrap(Invalid, err, "buffers.%s.window.time", b.Name)
 		}
 	}
@@ -119,14 +125,6 @@ func (s *Subscription) folds(b *Buffer) error {
 	fmt.Fprintf(h, "%q %q", b.GroupBy, columns)
 	s.foldedBy = strconv.FormatUint(h.Sum64(), 36)
 	return nil
-}
-
-// rest is how often a group is checked that only a flush delivers.
-func rest(flushEvery time.Duration) time.Duration {
-	if flushEvery == 0 {
-		return 0
-	}
-	return max(2*flushEvery, time.Hour)
 }
 
 // Config is the configuration that the catalog was made of.

@@ -35,6 +35,8 @@ type errand struct {
 	seen   *Group // as the sender of the delivery has read it; nil: it has not
 	pull   *pull  // what a flush asks for; nil: what is due
 
+	may context.Context //nolint:containedctx // of one call: its end keeps more from being begun
+
 	recovering bool // what failed was the recovery of a claim
 }
 
@@ -49,6 +51,7 @@ type shipment struct {
 	window   *Window
 	deadline Millis // since when it could have been sent
 	was      Millis // CheckAt before this deliverer took or renewed its claim
+	again    bool   // the rows that are left must be read again
 	full     bool   // the claim left items behind that were there
 	result   step
 }
@@ -58,8 +61,9 @@ type step struct {
 	more      bool    // there is more to be sent at once, by the conditions
 	rows      int     // handed to the destination
 	delivered int     // taken by it
-	failure   error   // of the last send
+	failure   error   // of the first send that failed
 	outcome   Outcome // of the last send
+	left      bool    // the claim, or a part of it, waits to be sent again
 	settling  error   // why the claim could not be settled; Conflict: its lease had passed on
 }
 
@@ -71,7 +75,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 	if sub == nil || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // its items wait until the buffer is configured, or the process runs, again
 	}
-	s, err := d.ship(ctx, &errand{sub: sub, ref: del.Ref, policy: sub.policy(del.Ref), seen: del.Seen})
+	s, err := d.ship(ctx, &errand{sub: sub, ref: del.Ref, policy: sub.policy(del.Ref), seen: del.Seen, may: ctx})
 	if s == nil {
 		return false, err
 	}
@@ -93,15 +97,17 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 			return s, err
 		}
 		e.keepTurn(store)
-		may := ctx
-		if e.pull != nil {
-			may = e.pull.may
-		}
-		if !d.ports.timely(may, s.sub.Destination) {
+		if s.again || !d.timely(ctx, e) {
+			err := d.postpone(store, s, 0)
 			s.result.more = true
-			return s, d.postpone(store, s, 0)
+			return s, err
 		}
 	}
+}
+
+// timely reports whether there is time for one more send and its settling.
+func (d *Deliverer) timely(ctx context.Context, e *errand) bool {
+	return ctx.Err() == nil && d.ports.timely(e.may, e.sub.Destination)
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -123,6 +129,9 @@ func (d *Deliverer) take(ctx context.Context, e *errand) (*shipment, error) {
 			return nil, err
 		}
 		// another was faster: look again
+	}
+	if e.pull != nil {
+		return nil, Errorf(Unavailable, "others were faster at %s, again and again; flush again", e.ref)
 	}
 	d.ports.hand(ctx, e.sub.delivery(e.ref, nil)) // later, when the others are through
 	return nil, nil
@@ -209,21 +218,26 @@ func (d *Deliverer) members(ctx context.Context, s *shipment) error {
 	if s.claim.Fold != "" {
 		return d.unfold(ctx, s)
 	}
-	return d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To}, func(it *Item) {
+	return d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To}, func(it *Item) error {
 		s.items = append(s.items, *it)
+		return nil
 	})
 }
 
-// read goes through a span of a claim, and shows its unsettled items to fn.
-func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*Item)) error {
+// read goes through a span of a claim, and shows its unsettled items to fn,
+// until that fails.
+func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*Item) error) error {
 	for to := span.To; span.From <= to; {
 		page, err := d.ports.Store.Items(ctx, s.ref, &s.group, span)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			if s.claim.Has(page.Items[i].Seq) {
-				fn(&page.Items[i])
+			if !s.claim.Has(page.Items[i].Seq) {
+				continue
+			}
+			if err := fn(&page.Items[i]); err != nil {
+				return err
 			}
 		}
 		if page.End < span.From {
@@ -243,7 +257,9 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	p, now, g := s.policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):
-		d.ports.hand(ctx, s.sub.delivery(s.ref, g))
+		if s.pull == nil { // else the flush goes on with it
+			d.ports.hand(ctx, s.sub.delivery(s.ref, g))
+		}
 	case g.CheckAt != s.was:
 		d.ports.armCheck(ctx, p, s.ref, g)
 	}
@@ -272,7 +288,7 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 // sent notes what came of a send of n rows.
 func (r *step) sent(resp *Response, o Outcome, n int) {
 	r.rows += n
-	r.outcome, r.failure = o, nil
+	r.outcome = o
 	if o == Delivered {
 		r.delivered += n
 		return
@@ -280,5 +296,7 @@ func (r *step) sent(resp *Response, o Outcome, n int) {
 	if o == Partial {
 		r.delivered += n - resp.Failed.Len()
 	}
-	r.failure = errors.New(cause(resp))
+	if r.failure == nil {
+		r.failure = errors.New(cause(resp))
+	}
 }

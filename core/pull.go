@@ -4,11 +4,10 @@ import "context"
 
 // pull is what a flush takes of a group, beyond what is due.
 type pull struct {
-	may   context.Context //nolint:containedctx // of one call: its end keeps more from being sent
-	over  Millis          // when its time window is over, or 0: everything is finished
-	early bool            // also claims that wait for their retry
-	fresh bool            // no claim that there is already
-	limit int             // the most items of a claim; 0: as many as a batch
+	over  Millis // when its time window is over, or 0: everything is finished
+	early bool   // also claims that wait for their retry
+	fresh bool   // no claim that there is already
+	limit int    // the most items of a claim; 0: as many as a batch
 	turn  *turn
 }
 

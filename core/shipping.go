@@ -47,7 +47,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 			}
 		})
 	}
-	if err := s.finished(groups); err != nil {
+	if err := s.finished(groups); err != nil && !s.ended() {
 		s.fail(err)
 	}
 	close(groups)
@@ -64,7 +64,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 		if s.ended() {
 			return false
 		}
-		if !seen[ref] {
+		if w, ok := s.sub.window(ref); !seen[ref] && !(ok && w.End > s.ports.Clock.Now()) { // an open window needs no reading
 			seen[ref] = true
 			to <- ref
 		}
@@ -112,7 +112,7 @@ func (s *shipping) ended() bool {
 // ones, another after each that came back full; a final flush until one comes
 // back empty.
 func (s *shipping) group(ref Ref) {
-	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref)}
+	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref), may: s.may}
 	more := false
 	for claims, goOn := 0, true; goOn && claims < maxClaims && !s.ended(); {
 		sent, err := s.one(e)
@@ -120,7 +120,10 @@ func (s *shipping) group(ref Ref) {
 		case sent != nil:
 			s.note(e, sent)
 			more = sent.result.more
-			goOn = sent.result.failure == nil && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+			goOn = (!sent.result.left || sent.again) && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+			if sent.group.Closed != 0 {
+				claims = 0 // a window has an end
+			}
 		case err != nil && e.recovering: // what is new may be shipped all the same
 			s.recovery(err)
 			e.pull.fresh = true
@@ -141,7 +144,7 @@ func (s *shipping) group(ref Ref) {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{may: s.may, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -154,7 +157,6 @@ func (s *shipping) pull(ref Ref) *pull {
 // one ships one claim, within what the destination takes at a time.
 func (s *shipping) one(e *errand) (*shipment, error) {
 	e.recovering = false // of the claim before
-	s.turn.renew(s.ctx)
 	if s.ports.Slot != nil {
 		release, err := s.ports.Slot(s.may, s.sub.Destination.Name)
 		if err != nil {
@@ -164,6 +166,9 @@ func (s *shipping) one(e *errand) (*shipment, error) {
 			return nil, err
 		}
 		defer release()
+	}
+	if !s.turn.renew(s.ctx) {
+		return nil, s.lost()
 	}
 	return s.deliverer.ship(s.ctx, e)
 }
@@ -207,6 +212,14 @@ func (s *shipping) note(e *errand, sent *shipment) {
 		}
 	}
 	s.cut = s.cut || got.outcome == Interrupted
+}
+
+// lost ends the flush, as the turn is another's.
+func (s *shipping) lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	return Errorf(Unavailable, "the turn of buffer %s has passed to another process", s.sub.Buffer.Name)
 }
 
 func (s *shipping) fail(err error) {

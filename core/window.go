@@ -18,12 +18,20 @@ const keptLonger = time.Hour
 // windows is how a buffer's events are sorted into time windows.
 type windows struct {
 	every, grace, maxAhead time.Duration
-	retention              time.Duration // a window that ended so long ago counts as shipped
+	late                   time.Duration // a window that ended so long ago counts as shipped
 	time                   *render.Template
 }
 
-func newWindows(c *WindowConfig, retention time.Duration) (*windows, error) {
-	w := &windows{every: c.Every, grace: c.Grace, maxAhead: c.MaxAhead, retention: retention}
+// newWindows compiles a buffer's windows. What is left of one that has shipped
+// tells late events so. The shards of one are closed each for itself, and those
+// that were empty not at all, so there the clock tells: unless it leaves by
+// flushes alone, when such a shard leaves by a later one.
+func newWindows(b *Buffer, retention time.Duration) (*windows, error) {
+	c := b.Window
+	w := &windows{every: c.Every, grace: c.Grace, maxAhead: c.MaxAhead, late: retention}
+	if b.Shards > 1 && b.FlushEvery == 0 {
+		w.late = c.Grace
+	}
 	var err error
 	w.time, err = render.Compile(c.Time)
 	return w, err
@@ -42,7 +50,7 @@ func (w *windows) of(e *Event, now Millis) (key string, late bool, err error) {
 		return "", false, Errorf(Invalid, "its time, %s, is more than %s ahead (window.maxAhead)", at, formatDuration(w.maxAhead))
 	}
 	own := w.at(at)
-	if own.End.Add(w.retention) <= now {
+	if own.End.Add(w.late) <= now {
 		return windowKey(w.earliest(now)), true, nil
 	}
 	return windowKey(own), false, nil
@@ -132,7 +140,7 @@ func (s *Subscription) policy(ref Ref) *Policy {
 	p.ShipAt = 1 // from before the buffer had windows: it leaves at once
 	if w, ok := parseWindow(ref.Buffer, ref.Key); ok {
 		p.ShipAt = w.End.Add(s.windows.grace)
-		p.KeptUntil = w.End.Add(s.windows.retention + keptLonger)
+		p.KeptUntil = w.End.Add(s.windows.late + keptLonger)
 	}
 	return &p
 }
