@@ -26,8 +26,8 @@
 // gojq bounds nothing itself. Here a run ends after
 //
 //   - 2,000,000 instructions of gojq. It asks its context before each whether to
-//     go on; the context counts them. They take about 50 ms. No program that was
-//     tried held more than 80 MB, or made more than 170 MB in all.
+//     go on; the context counts them. They take about 50 ms and, however they
+//     are spent, make some 100 MB at the very most.
 //   - 50 ms. The clock is looked at every 8,192 instructions or 2 MiB of work.
 //   - 64 MiB of work, in bytes that single instructions go through or make. Each
 //     operator and function whose cost depends on the size of what it is given
@@ -40,10 +40,10 @@
 //     index 65,536.
 //
 // The first and the last depend on program and payload alone: what fails, fails
-// at every try. None can be caught by try. A single instruction runs to its end:
-// at 1 MiB that is up to some 0.2 s for a sort or a search, and 0.4 s for a regular
-// expression that fits its text as badly as possible. Decoding the payload comes
-// before, and writing the result after, the time that is measured.
+// at every try. None can be caught by try. A single instruction runs to its end;
+// within its share that is up to some 100 ms for comparisons and up to 1 s for a
+// regular expression that fits its text as badly as possible. Decoding the payload
+// comes before, and writing the result after, the time that is measured.
 //
 // Programs take at most 16 KiB, payloads 10 MiB and 1,000 levels; results 1 MiB,
 // or twice the payload. A dense payload, such as [0,0,...], takes 30 to 50 times
