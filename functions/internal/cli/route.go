@@ -125,7 +125,7 @@ type conditions struct {
 type destinationTo struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
-	To     string `json:"to,omitempty"` // its URL or path
+	To     string `json:"to,omitempty"` // its URL, path, queue, or bucket and key
 	Format string `json:"format"`
 }
 
@@ -262,8 +262,16 @@ func windowed(s *core.Subscription, part *core.Part, now core.Millis) *windowThe
 	return w
 }
 
-// endpoint is a destination's URL or path. A query may hold a secret.
+// endpoint is a destination's URL or path, its queue, or its bucket and the
+// template of keys there; the last two as they are written, perhaps by reference. A
+// query may hold a secret.
 func endpoint(d *core.Destination) string {
+	switch d.Type {
+	case core.TypeSQS:
+		return d.Queue
+	case core.TypeS3:
+		return "s3://" + d.Bucket + "/" + d.Key
+	}
 	if u, query, found := strings.Cut(d.URL, "?"); found && query != "" {
 		return u + "?…"
 	}
