@@ -37,6 +37,7 @@ type errand struct {
 
 	may context.Context //nolint:containedctx // of one call: its end keeps more from being begun
 
+	busy       bool // nothing was taken, as others are sending all that the group may
 	recovering bool // what failed was the recovery of a claim
 }
 
@@ -63,6 +64,8 @@ type step struct {
 	delivered int     // taken by it
 	failure   error   // of the first send that failed
 	outcome   Outcome // of the last send
+	silent    bool    // there was no answer to it
+	cut       bool    // the time was over before the claim was through
 	left      bool    // the claim, or a part of it, waits to be sent again
 	settling  error   // why the claim could not be settled; Conflict: its lease had passed on
 }
@@ -99,7 +102,7 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		e.keepTurn(store)
 		if s.again || !d.timely(ctx, e) {
 			err := d.postpone(store, s, 0)
-			s.result.more = true
+			s.result.more, s.result.cut = true, !s.again
 			return s, err
 		}
 	}
@@ -107,7 +110,7 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 
 // timely reports whether there is time for one more send and its settling.
 func (d *Deliverer) timely(ctx context.Context, e *errand) bool {
-	return ctx.Err() == nil && d.ports.timely(e.may, e.sub.Destination)
+	return ctx.Err() == nil && !e.ended() && d.ports.timely(e.may, e.sub.Destination)
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -165,7 +168,7 @@ func (d *Deliverer) look(ctx context.Context, e *errand, seen *Group) (Group, er
 
 func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, error) {
 	p, now := e.policy, d.ports.Clock.Now()
-	e.recovering = false
+	e.recovering, e.busy = false, false
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
 		return d.recover(ctx, e, g, c)
@@ -174,6 +177,7 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 		return d.begin(ctx, e, g)
 	}
 	if e.pull != nil {
+		e.busy = g.sending(now) >= p.sending() && e.evaluate(g, now).Due
 		return nil, nil
 	}
 	if g.CheckAt != 0 && g.CheckAt <= now {
@@ -192,6 +196,9 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 // recover takes an expired claim as it is.
 func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim) (*shipment, error) {
 	s := &shipment{errand: e, deadline: c.Due}
+	if c.Due == abandoned {
+		s.deadline = d.ports.Clock.Now() // when its deliverer died, nobody knows
+	}
 	var err error
 	s.group, err = d.ports.Store.Update(ctx, e.ref, was, func(g *Group) (err error) {
 		now := d.ports.Clock.Now()
@@ -288,7 +295,7 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 // sent notes what came of a send of n rows.
 func (r *step) sent(resp *Response, o Outcome, n int) {
 	r.rows += n
-	r.outcome = o
+	r.outcome, r.silent = o, resp.Status == 0
 	if o == Delivered {
 		r.delivered += n
 		return

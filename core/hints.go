@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Ports is what the core's services work with.
@@ -17,6 +18,7 @@ type Ports struct {
 	Clock       Clock
 	IDs         IDs
 	Rand        Rand
+	Sleep       func(ctx context.Context, d time.Duration) error // waits, unless ctx ends; nil: nothing waits
 	Observer    *Observer
 
 	// Slot waits until one more send to a destination may be under way in this

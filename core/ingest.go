@@ -193,7 +193,7 @@ func (in *Ingester) left(p *parts, done []Appended, now Millis) *parts {
 			in.ports.Observer.late(part.Ref.Buffer, o.late)
 			continue
 		}
-		if w, ok := o.window(part.Ref); ok && done[i].Closed {
+		if w, ok := o.Window(part.Ref); ok && done[i].Closed {
 			part.Ref.Key = windowKey(o.windows.next(w, now))
 			part.Policy = o.policy(part.Ref)
 			part.Events = part.Events[done[i].Stored:]

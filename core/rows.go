@@ -140,7 +140,7 @@ func (s *Subscription) table(ref Ref) *table {
 	if s.fold == nil {
 		return &table{}
 	}
-	w, _ := s.window(ref)
+	w, _ := s.Window(ref)
 	return &table{fold: s.fold.Table(fold.Window{Buffer: ref.Buffer, Shard: ref.Shard, StartMs: int64(w.Start), EndMs: int64(w.End)})}
 }
 

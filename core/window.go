@@ -83,7 +83,7 @@ func ParseTime(text string) (Millis, bool) {
 		return Millis(t.UnixMilli()), true
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != f || f < 0 || f > secondsBelow*1000 {
+	if err != nil || strings.ContainsFunc(text, notDecimal) || f < 0 || f > secondsBelow*1000 {
 		return 0, false
 	}
 	if f < secondsBelow {
@@ -91,6 +91,9 @@ func ParseTime(text string) (Millis, bool) {
 	}
 	return Millis(f), true
 }
+
+// notDecimal reports what no number as JSON writes it has.
+func notDecimal(r rune) bool { return !strings.ContainsRune("0123456789.eE+-", r) }
 
 // at is the window around a time.
 func (w *windows) at(t Millis) Window {
@@ -123,8 +126,8 @@ func parseWindow(buffer, key string) (Window, bool) {
 	return Window{ID: hex.EncodeToString(h[:16]), Start: Millis(start.UnixMilli()), End: Millis(end.UnixMilli())}, true
 }
 
-// window is the time window that one of the subscription's groups is.
-func (s *Subscription) window(ref Ref) (Window, bool) {
+// Window is the time window that one of the subscription's groups is.
+func (s *Subscription) Window(ref Ref) (Window, bool) {
 	if s.windows == nil {
 		return Window{}, false
 	}

@@ -4,6 +4,7 @@ package system
 
 import (
 	"bufio"
+	"context"
 	crand "crypto/rand"
 	"math/rand/v2"
 	"sync"
@@ -17,6 +18,18 @@ import (
 // Clock is the system's clock.
 func Clock() core.Clock {
 	return core.ClockFunc(func() core.Millis { return core.At(time.Now()) })
+}
+
+// Sleep waits for d, or until ctx ends, whose error it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // IDs makes ULIDs: unique, and in order within a process, also when the clock

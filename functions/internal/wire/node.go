@@ -66,7 +66,7 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	n.parts = parts{
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
-			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold,
+			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Sleep: system.Sleep, Slot: n.queue.Hold,
 			Observer: observers.Join(
 				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
 			),
