@@ -16,8 +16,7 @@ func (d *Deliverer) confirm(ctx context.Context, e *errand, g *Group, page *Page
 	v := e.evaluate(&known, now)
 	switch {
 	case page.RetryAt != 0 && (!v.Due || page.End == g.Head):
-		d.ports.arm(ctx, Hint{Ref: ref, Life: g.Life, At: page.RetryAt})
-		return Verdict{}, nil
+		return Verdict{}, d.waiting(ctx, e, g, page)
 	case v.Due:
 		return v, nil
 	}
@@ -54,4 +53,14 @@ func (g *Group) knowing(page *Page) Group {
 		k.VoidBytes += g.TailBytes - page.Through
 	}
 	return k
+}
+
+// waiting has a group looked at again when its next number, whose writer may be
+// at work, counts as void. A flush says so.
+func (d *Deliverer) waiting(ctx context.Context, e *errand, g *Group, page *Page) error {
+	d.ports.arm(ctx, Hint{Ref: e.ref, Life: g.Life, At: page.RetryAt})
+	if e.pull == nil {
+		return nil
+	}
+	return Errorf(Unavailable, "a writer is still at work on %s; flush again in a moment", e.ref)
 }

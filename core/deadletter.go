@@ -7,7 +7,7 @@ import (
 
 // DeadLetter is one item whose delivery has finally failed.
 type DeadLetter struct {
-	ID           string // <batch id>/<seq>: the same however often it is put
+	ID           string // <claim id>/<seq>: the same however often it is put
 	Batch        string
 	Buffer       string
 	Group        string
@@ -82,14 +82,18 @@ type DeadLetterQueue interface {
 // letters makes dead letters of a shipment's items.
 func (s *shipment) letters(items []Item, r *Response, reason string, now Millis) []DeadLetter {
 	letters := make([]DeadLetter, len(items))
+	id := s.claim.ID
+	if s.claim.Fold != "" { // a row's number is its own under these settings alone
+		id += "." + s.claim.Fold
+	}
 	first := s.claim.FirstErrorAt
 	if first == 0 {
 		first = now
 	}
 	for i := range items {
 		letters[i] = DeadLetter{
-			ID:    fmt.Sprintf("%s/%d", s.claim.ID, items[i].Seq),
-			Batch: s.claim.ID, Buffer: s.ref.Buffer, Group: s.ref.Key, Destination: s.sub.Destination.Name,
+			ID:    fmt.Sprintf("%s/%d", id, items[i].Seq),
+			Batch: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Destination: s.sub.Destination.Name,
 			Reason: reason, Status: r.Status, Answer: r.Answer, Attempts: s.claim.Attempt,
 			FirstErrorAt: first, LastErrorAt: now, LastError: Cut(cause(r), MaxAnswer), Item: items[i],
 		}

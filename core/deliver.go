@@ -35,10 +35,13 @@ type errand struct {
 	seen   *Group // as the sender of the delivery has read it; nil: it has not
 	pull   *pull  // what a flush asks for; nil: what is due
 
-	allowed    bool          // by the breaker, which is asked once
-	probe      *probe        // as its probe; nil: as any other
-	waits      time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
-	waitsFor   string
+	allowed  bool          // by the breaker, which is asked once
+	probe    *probe        // as its probe; nil: as any other
+	waits    time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
+	waitsFor string
+	may      context.Context //nolint:containedctx // of one call: its end keeps more from being begun
+
+	busy       bool // nothing was taken, as others are sending all that the group may
 	recovering bool // what failed was the recovery of a claim
 }
 
@@ -55,6 +58,7 @@ type shipment struct {
 	deadline Millis // since when it could have been sent
 	taken    Millis // when its claim was recovered; 0: it is new
 	was      Millis // CheckAt before this deliverer took or renewed its claim
+	again    bool   // the rows that are left must be read again
 	full     bool   // the claim left items behind that were there
 	result   step
 }
@@ -64,9 +68,12 @@ type step struct {
 	more      bool    // there is more to be sent at once, by the conditions
 	rows      int     // handed to the destination
 	delivered int     // taken by it
-	failure   error   // of the last send
+	failure   error   // of the first send that failed
 	outcome   Outcome // of the last send
 	waits     bool    // nothing was sent: the destination takes nothing yet
+	silent    bool    // there was no answer to it
+	cut       bool    // the time was over before the claim was through
+	left      bool    // the claim, or a part of it, waits to be sent again
 	settling  error   // why the claim could not be settled; Conflict: its lease had passed on
 }
 
@@ -78,7 +85,7 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 	if sub == nil || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // its items wait until the buffer is configured, or the process runs, again
 	}
-	s, err := d.ship(ctx, &errand{sub: sub, ref: del.Ref, policy: sub.policy(del.Ref), seen: del.Seen})
+	s, err := d.ship(ctx, &errand{sub: sub, ref: del.Ref, policy: sub.policy(del.Ref), seen: del.Seen, may: ctx})
 	if s == nil {
 		return false, err
 	}
@@ -104,13 +111,10 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 			return s, err
 		}
 		e.keepTurn(store)
-		may := ctx
-		if e.pull != nil {
-			may = e.pull.may
-		}
-		if !d.ports.timely(may, s.hop().Timeout) {
-			s.result.more = true
-			return s, d.postpone(store, s, 0, false)
+		if s.again || !d.timely(ctx, e, s.hop().Timeout) {
+			err := d.postpone(store, s, 0, false)
+			s.result.more, s.result.cut = true, !s.again
+			return s, err
 		}
 	}
 }
@@ -145,6 +149,12 @@ func (s *shipment) reserved() bool {
 	return s.claim.Token && limit != nil && s.taken.Sub(s.deadline) < limit.Per
 }
 
+// timely reports whether there is time for one more send, of so long at most,
+// and its settling.
+func (d *Deliverer) timely(ctx context.Context, e *errand, timeout time.Duration) bool {
+	return ctx.Err() == nil && !e.ended() && d.ports.timely(e.may, timeout)
+}
+
 // take makes this deliverer the holder of the group's next batch: one whose
 // retry is due or whose deliverer died before any new one. nil: nothing is due.
 func (d *Deliverer) take(ctx context.Context, e *errand) (*shipment, error) {
@@ -164,6 +174,9 @@ func (d *Deliverer) take(ctx context.Context, e *errand) (*shipment, error) {
 			return nil, err
 		}
 		// another was faster: look again
+	}
+	if e.pull != nil {
+		return nil, Errorf(Unavailable, "others were faster at %s, again and again; flush again", e.ref)
 	}
 	d.ports.hand(ctx, e.sub.delivery(e.ref, nil)) // later, when the others are through
 	return nil, nil
@@ -197,7 +210,7 @@ func (d *Deliverer) look(ctx context.Context, e *errand, seen *Group) (Group, er
 
 func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, error) {
 	p, now := e.policy, d.ports.Clock.Now()
-	e.recovering, e.waits = false, 0
+	e.recovering, e.busy, e.waits = false, false, 0
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
 		if wait := d.breaker(ctx, e, e.sub.hopOf(c)); wait > 0 {
@@ -214,6 +227,7 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 		return d.begin(ctx, e, g)
 	}
 	if e.pull != nil {
+		e.busy = g.sending(now) >= p.sending() && e.evaluate(g, now).Due
 		return nil, nil
 	}
 	if g.CheckAt != 0 && g.CheckAt <= now {
@@ -232,6 +246,9 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 // recover takes an expired claim as it is.
 func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim) (*shipment, error) {
 	s := &shipment{errand: e, deadline: c.Due}
+	if c.Due == abandoned {
+		s.deadline = d.ports.Clock.Now() // when its deliverer died, nobody knows
+	}
 	var err error
 	s.group, err = d.ports.Store.Update(ctx, e.ref, was, func(g *Group) (err error) {
 		now := d.ports.Clock.Now()
@@ -258,21 +275,26 @@ func (d *Deliverer) members(ctx context.Context, s *shipment) error {
 	if s.claim.Fold != "" {
 		return d.unfold(ctx, s)
 	}
-	return d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To}, func(it *Item) {
+	return d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To}, func(it *Item) error {
 		s.items = append(s.items, *it)
+		return nil
 	})
 }
 
-// read goes through a span of a claim, and shows its unsettled items to fn.
-func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*Item)) error {
+// read goes through a span of a claim, and shows its unsettled items to fn,
+// until that fails.
+func (d *Deliverer) read(ctx context.Context, s *shipment, span Span, fn func(*Item) error) error {
 	for to := span.To; span.From <= to; {
 		page, err := d.ports.Store.Items(ctx, s.ref, &s.group, span)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			if s.claim.Has(page.Items[i].Seq) {
-				fn(&page.Items[i])
+			if !s.claim.Has(page.Items[i].Seq) {
+				continue
+			}
+			if err := fn(&page.Items[i]); err != nil {
+				return err
 			}
 		}
 		if page.End < span.From {
@@ -292,7 +314,9 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	p, now, g := s.policy, d.ports.Clock.Now(), &s.group
 	switch {
 	case g.Wanted(p, now):
-		d.ports.hand(ctx, s.sub.delivery(s.ref, g))
+		if s.pull == nil { // else the flush goes on with it
+			d.ports.hand(ctx, s.sub.delivery(s.ref, g))
+		}
 	case g.CheckAt != s.was:
 		d.ports.armCheck(ctx, p, s.ref, g)
 	}
@@ -301,7 +325,7 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 // sent notes what came of a send of n rows.
 func (r *step) sent(resp *Response, o Outcome, n int) {
 	r.rows += n
-	r.outcome, r.failure = o, nil
+	r.outcome, r.silent = o, resp.Status == 0
 	if o == Delivered {
 		r.delivered += n
 		return
@@ -309,5 +333,7 @@ func (r *step) sent(resp *Response, o Outcome, n int) {
 	if o == Partial {
 		r.delivered += n - resp.Failed.Len()
 	}
-	r.failure = errors.New(cause(resp))
+	if r.failure == nil {
+		r.failure = errors.New(cause(resp))
+	}
 }

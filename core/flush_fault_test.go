@@ -252,7 +252,9 @@ func TestFlushOfADeadEndpointStops(t *testing.T) {
 	for i := range 100 {
 		p.keys(fmt.Sprint(i))
 	}
-	d.answer = refusing(500)
+	d.answer = func(*core.Batch) core.Response {
+		return core.Response{Err: core.Errorf(core.Unavailable, "connection refused")}
+	}
 	r := p.flush(core.FlushOptions{})
 	require.Error(t, r.Err)
 	require.GreaterOrEqual(t, r.Rows, 8)
@@ -263,6 +265,12 @@ func TestFlushOfADeadEndpointStops(t *testing.T) {
 	d.answer = refusing(500, "7", "17", "27", "37", "47", "57", "67", "77", "87", "97")
 	r = p.flush(core.FlushOptions{})
 	require.GreaterOrEqual(t, r.Rows, 100-11, "failures here and there do not stop it")
+
+	for i := range 100 {
+		p.keys(fmt.Sprint("x", i))
+	}
+	d.answer = refusing(500)
+	require.GreaterOrEqual(t, p.flush(core.FlushOptions{Force: true}).Rows, 100, "it answers, though with 500")
 }
 
 func TestFlushBuriesWhatIsRefusedForGood(t *testing.T) {

@@ -44,6 +44,8 @@ type dock struct {
 	late     int // events that were moved on
 	observed []string
 	handed   []core.Delivery
+	lateness []time.Duration
+	sleep    func(context.Context, time.Duration) error // nil: nothing waits
 }
 
 func newDock(t rapid.TB) *dock {
@@ -79,7 +81,18 @@ func (d *dock) process(c *core.Config) *ship {
 		Slot: func(context.Context, string) (func(), error) {
 			return func() {}, errorOf(nil, d.slot)
 		},
+		Sleep: func(ctx context.Context, by time.Duration) error {
+			if d.sleep == nil {
+				return context.Canceled
+			}
+			return d.sleep(ctx, by)
+		},
 		Observer: &core.Observer{
+			Attempt: func(a *core.Attempt) {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				d.lateness = append(d.lateness, a.Lateness)
+			},
 			Late: func(_ string, n int) {
 				d.mu.Lock()
 				defer d.mu.Unlock()

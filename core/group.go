@@ -315,11 +315,15 @@ func (g *Group) Park(at Millis) {
 	}
 }
 
+// abandoned is when the lease of a claim ended whose deliverer is known to be
+// dead.
+const abandoned = Millis(1)
+
 // Abandon ends every lease at once: no deliverer of this group lives.
 func (g *Group) Abandon() {
 	for i := range g.Claims {
 		if g.Claims[i].Held() {
-			g.Claims[i].Due = 1
+			g.Claims[i].Due = abandoned
 		}
 	}
 }

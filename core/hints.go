@@ -19,7 +19,7 @@ type Ports struct {
 	Clock       Clock
 	IDs         IDs
 	Rand        Rand
-	Sleep       func(ctx context.Context, d time.Duration) error // until then, or ctx ends; for sources that wait for the outcome
+	Sleep       func(ctx context.Context, d time.Duration) error // waits, unless ctx ends; nil: nothing waits
 	Observer    *Observer
 
 	// Slot waits until one more send to a destination may be under way in this

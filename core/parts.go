@@ -234,7 +234,7 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 			all.settle(&part, &o, a)
 			continue
 		}
-		if w, ok := o.window(part.Ref); ok && a.Closed {
+		if w, ok := o.Window(part.Ref); ok && a.Closed {
 			part.Ref.Key = windowKey(o.windows.next(w, now))
 			part.Policy = o.policy(part.Ref)
 			part.Events = part.Events[a.Stored:]

@@ -1,8 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"sluice/core/fold"
@@ -38,8 +38,10 @@ func (d *Deliverer) whole(ctx context.Context, e *errand, g *Group) (*shipment, 
 			return nil, err
 		}
 		if page.RetryAt != 0 {
-			d.ports.arm(ctx, Hint{Ref: e.ref, Life: g.Life, At: page.RetryAt})
-			return nil, nil
+			return nil, d.waiting(ctx, e, g, &page)
+		}
+		if !d.timely(ctx, e, e.sub.longest()) {
+			return nil, Errorf(Unavailable, "the time was over before the items of %s were read", e.ref)
 		}
 		if page.End < span.From {
 			return nil, Errorf(Unavailable, "the items of %s from %d on can't be read yet", e.ref, span.From)
@@ -62,26 +64,35 @@ func (d *Deliverer) whole(ctx context.Context, e *errand, g *Group) (*shipment, 
 
 // unfold makes the rows of a claim again, and leaves out those that are settled.
 func (d *Deliverer) unfold(ctx context.Context, s *shipment) error {
-	table := s.sub.table(s.ref)
-	var failed error
-	err := d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To, MaxItems: foldItems, MaxBytes: foldBytes}, func(it *Item) {
-		d.fold(table, s.sub, it)
-		if now := d.ports.Clock.Now(); failed == nil && s.claim.Due.Sub(now) < s.policy.Lease/2 {
-			s.keepTurn(ctx)
-			failed = d.renew(ctx, s)
-		}
-	})
-	if err = cmp.Or(failed, err); err != nil {
-		return err
-	}
-	s.rows = table.rows()
 	if s.claim.Fold != s.sub.foldedBy {
 		s.claim.Fold, s.claim.Sent = s.sub.foldedBy, 0
 	}
-	s.rows = s.rows[min(s.claim.Sent, len(s.rows)):]
+	table := s.sub.table(s.ref)
+	table.skip, table.limit = s.claim.Sent, s.policy.MaxItems+1
+	err := d.read(ctx, s, Span{From: s.claim.From, To: s.claim.To, MaxItems: foldItems, MaxBytes: foldBytes}, func(it *Item) error {
+		d.fold(table, s.sub, it)
+		if table.full() {
+			return errEnough
+		}
+		if s.claim.Due.Sub(d.ports.Clock.Now()) > s.policy.Lease/2 {
+			return nil
+		}
+		s.keepTurn(ctx)
+		return d.renew(ctx, s)
+	})
+	if err != nil && err != errEnough { //nolint:errorlint // it comes as it is
+		return err
+	}
+	s.rows = table.rows()
+	if s.sub.fold != nil {
+		s.rows = s.rows[min(s.claim.Sent, len(s.rows)):]
+	}
 	s.part()
 	return nil
 }
+
+// errEnough ends a reading.
+var errEnough = errors.New("enough was read")
 
 func (d *Deliverer) fold(t *table, sub *Subscription, it *Item) {
 	if !t.add(sub, it) {
@@ -113,24 +124,32 @@ func (s *shipment) batchID() string {
 }
 
 // table folds a window's items into rows. Without a fold, which was taken out
-// of the settings since, each item is a row.
+// of the settings since, each item is a row, of which it keeps those of one
+// batch and one more.
 type table struct {
 	fold  *fold.Table
 	items []Item
+	skip  int // items that were sent
+	limit int
 }
+
+// full reports whether more items would change nothing.
+func (t *table) full() bool { return t.fold == nil && len(t.items) == t.limit }
 
 func (s *Subscription) table(ref Ref) *table {
 	if s.fold == nil {
 		return &table{}
 	}
-	w, _ := s.window(ref)
-	return &table{fold: s.fold.Table(fold.Window{Buffer: ref.Buffer, StartMs: int64(w.Start), EndMs: int64(w.End)})}
+	w, _ := s.Window(ref)
+	return &table{fold: s.fold.Table(fold.Window{Buffer: ref.Buffer, Shard: ref.Shard, StartMs: int64(w.Start), EndMs: int64(w.End)})}
 }
 
 // add folds an item in. It reports whether every value of it could be folded.
 func (t *table) add(s *Subscription, it *Item) bool {
 	if t.fold == nil {
-		t.items = append(t.items, *it)
+		if t.skip--; t.skip < 0 {
+			t.items = append(t.items, *it)
+		}
 		return true
 	}
 	key, err := s.Key(&it.Event)

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -101,6 +102,7 @@ func (d *Deliverer) advance(ctx context.Context, s *shipment) (goOn bool, err er
 	}
 	s.claim = *s.group.Find(s.claim.ID)
 	s.rows = s.rows[len(s.items):]
+	s.again = s.sub.fold == nil // only so many were read
 	s.part()
 	return true, nil
 }
@@ -223,13 +225,18 @@ func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Mil
 		d.ports.armCheck(ctx, s.policy, s.ref, g)
 	}
 	for i := range g.Claims { // the claim, or the residue that a partial success left
-		if c := &g.Claims[i]; c.From >= s.claim.From && c.To <= s.claim.To && c.Due > now {
+		if c := &g.Claims[i]; s.covers(*c) && c.Due > now {
 			d.ports.armClaim(ctx, s.ref, g, c)
 		}
 	}
 	s.result.more = g.Wanted(s.policy, now)
+	s.result.left = slices.ContainsFunc(g.Claims, s.covers)
 	return nil
 }
+
+// covers reports whether a claim is the shipment's, or what a partial success
+// has left of it.
+func (s *shipment) covers(c Claim) bool { return c.From >= s.claim.From && c.To <= s.claim.To }
 
 // update applies a transition to a shipment's group, and keeps the record as
 // it is then.

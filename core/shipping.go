@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // maxClaims is how many new claims a flush opens on one group: it does not
@@ -21,12 +22,19 @@ type shipping struct {
 
 	mu      sync.Mutex
 	report  *BufferFlush
-	windows map[string]bool // handed over; whether every row of them was taken
+	windows map[Ref]passage // handed over
 	failed  int             // claims whose send failed
 	sendErr bool            // the first of all failures was one of them
 	inRow   int             // of them, without a success in between
 	stopped bool            // too many failed
 	cut     bool            // the time was over
+}
+
+// passage is what became of one shard of a time window.
+type passage struct {
+	id     string
+	failed bool // some of it was not taken
+	empty  bool // nothing of it is left
 }
 
 // ship sends everything that is finished in a buffer, many groups at a time. It
@@ -37,7 +45,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 	if o.While != nil {
 		defer context.AfterFunc(o.While, end)()
 	}
-	s := &shipping{Flusher: f, ctx: ctx, may: may, sub: sub, opts: o, turn: t, report: r, windows: make(map[string]bool)}
+	s := &shipping{Flusher: f, ctx: ctx, may: may, sub: sub, opts: o, turn: t, report: r, windows: make(map[Ref]passage)}
 	groups := make(chan Ref)
 	var working sync.WaitGroup
 	for range sub.Destination.Concurrency {
@@ -47,7 +55,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 			}
 		})
 	}
-	if err := s.finished(groups); err != nil {
+	if err := s.finished(groups); err != nil && !s.ended() {
 		s.fail(err)
 	}
 	close(groups)
@@ -64,7 +72,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 		if s.ended() {
 			return false
 		}
-		if !seen[ref] {
+		if w, ok := s.sub.Window(ref); !seen[ref] && !(ok && w.End > s.ports.Clock.Now()) { // an open window needs no reading
 			seen[ref] = true
 			to <- ref
 		}
@@ -94,30 +102,41 @@ func (s *shipping) finished(to chan<- Ref) error {
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
 	timely := s.ports.timely(s.may, s.sub.longest())
+	if w := s.opts.While; w != nil && w.Err() != nil { // which ends s.may only soon
+		timely = false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !timely && !s.cut {
-		s.cut = true
-		if s.report.Err == nil {
-			s.report.Err = Errorf(Unavailable, "the time was over before all was shipped; flush again")
-		}
+	if !timely {
+		s.end()
 	}
 	return s.stopped || s.cut
+}
+
+// end notes that the time was over. s.mu is held.
+func (s *shipping) end() {
+	s.cut = true
+	if s.report.Err == nil {
+		s.report.Err = Errorf(Unavailable, "the time was over before all was shipped; flush again")
+	}
 }
 
 // group ships what is finished of one group: claims that wait first, then new
 // ones, another after each that came back full; a final flush until one comes
 // back empty.
 func (s *shipping) group(ref Ref) {
-	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref)}
-	more := false
+	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref), may: s.may}
+	more, pause := false, firstPause
 	for claims, goOn := 0, true; goOn && claims < maxClaims && !s.ended(); {
 		sent, err := s.one(e)
 		switch {
 		case sent != nil:
 			s.note(e, sent)
 			more = sent.result.more
-			goOn = sent.result.failure == nil && !sent.result.waits && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+			goOn = !sent.result.waits && (!sent.result.left || sent.again) && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
+			if sent.group.Closed != 0 {
+				claims = 0 // a window has an end
+			}
 		case err != nil && e.recovering: // what is new may be shipped all the same
 			s.recovery(err)
 			e.pull.fresh = true
@@ -125,9 +144,9 @@ func (s *shipping) group(ref Ref) {
 			s.fail(err)
 			goOn = false
 		default:
-			goOn = s.waits(e)
+			goOn = s.waits(e) || e.busy && s.wait(&pause)
 		}
-		if !e.recovering {
+		if !e.recovering && sent != nil {
 			claims++
 		}
 	}
@@ -136,10 +155,27 @@ func (s *shipping) group(ref Ref) {
 	}
 }
 
+const (
+	// firstPause and lastPause are how long a flush waits at a time for a group
+	// that another sends.
+	firstPause = 10 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// wait waits for who is sending a group: longer each time. It reports whether
+// there is something to wait for.
+func (s *shipping) wait(pause *time.Duration) bool {
+	if s.ports.Sleep == nil || s.ports.Sleep(s.may, *pause) != nil {
+		return false
+	}
+	*pause = min(2**pause, lastPause)
+	return true
+}
+
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{may: s.may, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
-	if w, ok := s.sub.window(ref); ok {
+	p := &pull{while: s.opts.While, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	if w, ok := s.sub.Window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
 			p.over = w.End
@@ -151,7 +187,6 @@ func (s *shipping) pull(ref Ref) *pull {
 // one ships one claim, within what the destination takes at a time.
 func (s *shipping) one(e *errand) (*shipment, error) {
 	e.recovering = false // of the claim before
-	s.turn.renew(s.ctx)
 	if s.ports.Slot != nil {
 		release, err := s.ports.Slot(s.may, s.sub.Destination.Name)
 		if err != nil {
@@ -161,6 +196,9 @@ func (s *shipping) one(e *errand) (*shipment, error) {
 			return nil, err
 		}
 		defer release()
+	}
+	if !s.turn.renew(s.ctx) {
+		return nil, s.lost()
 	}
 	return s.deliverer.ship(s.ctx, e)
 }
@@ -173,8 +211,8 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	r.Rows += got.rows
 	r.Written.Rows += got.delivered
 	if sent.window != nil {
-		whole, known := s.windows[sent.window.ID]
-		s.windows[sent.window.ID] = got.failure == nil && (whole || !known)
+		was := s.windows[e.ref]
+		s.windows[e.ref] = passage{id: sent.window.ID, failed: was.failed || got.failure != nil, empty: sent.group.Empty()}
 	}
 	if e.recovering {
 		if r.Recovered == nil {
@@ -185,6 +223,9 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	}
 	if got.waits {
 		return
+	}
+	if got.cut {
+		s.end()
 	}
 	if got.failure == nil {
 		s.inRow = 0
@@ -201,12 +242,20 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	if got.settling != nil && r.ReleaseErr == nil {
 		r.ReleaseErr = got.settling
 	}
-	if got.outcome == Retry {
+	if got.outcome == Retry && got.silent {
 		if s.inRow++; s.inRow >= 2*s.sub.Destination.Concurrency {
 			s.stopped = true // the destination does not answer at all
 		}
 	}
 	s.cut = s.cut || got.outcome == Interrupted
+}
+
+// lost ends the flush, as the turn is another's.
+func (s *shipping) lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	return Errorf(Unavailable, "the turn of buffer %s has passed to another process", s.sub.Buffer.Name)
 }
 
 func (s *shipping) fail(err error) {
@@ -228,9 +277,14 @@ func (s *shipping) recovery(err error) {
 // conclude sums up.
 func (s *shipping) conclude() {
 	r := s.report
-	for _, whole := range s.windows {
+	whole := make(map[string]bool)
+	for _, w := range s.windows {
+		was, known := whole[w.id]
+		whole[w.id] = w.empty && !w.failed && (was || !known)
+	}
+	for _, taken := range whole {
 		r.Buckets++
-		if whole {
+		if taken {
 			r.Written.Buckets++
 		}
 	}

@@ -15,6 +15,10 @@ import (
 // to settle, and for clocks that differ.
 const leaseMargin = 15 * time.Second
 
+// flushRest is how often a group is checked that only a flush delivers, so that
+// one whose settings have changed leaves.
+const flushRest = 15 * time.Minute
+
 // Subscription is a buffer with what it needs to take and deliver events.
 type Subscription struct {
 	Buffer      *Buffer
@@ -56,7 +60,7 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		Concurrency: b.Concurrency,
 		Lease:       cmp.Or(b.RecoverAfter, s.longest()+leaseMargin),
 		MaxHold:     s.maxHold(),
-		Rest:        rest(b.FlushEvery),
+		Rest:        restOf(b),
 	}
 	if b.Shadow {
 		s.Policy.CapItems = 0 // a request is not refused for a copy: its size bounds it
@@ -67,7 +71,7 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		}
 	}
 	if b.Window != nil {
-		if s.windows, err = newWindows(b.Window, k.config.Store.Retention); err != nil {
+		if s.windows, err = newWindows(b, k.config.Store.Retention); err != nil {
 			return Wrap(Invalid, err, "%s.window.time", path)
 		}
 	}
@@ -130,12 +134,13 @@ func (s *Subscription) folds(b *Buffer) error {
 	return nil
 }
 
-// rest is how often a group is checked that only a flush delivers.
-func rest(flushEvery time.Duration) time.Duration {
-	if flushEvery == 0 {
+// restOf is how often a group is checked that only a flush delivers; 0: it leaves
+// by itself.
+func restOf(b *Buffer) time.Duration {
+	if b.FlushEvery == 0 {
 		return 0
 	}
-	return max(2*flushEvery, time.Hour)
+	return flushRest
 }
 
 // MaxKeyBytes bounds a group key, in bytes.

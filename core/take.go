@@ -83,7 +83,7 @@ func (d *Deliverer) open(ctx context.Context, s *shipment, was *Group, t Taking)
 
 // of notes the time window that the shipment is of.
 func (s *shipment) of() {
-	if w, ok := s.sub.window(s.ref); ok {
+	if w, ok := s.sub.Window(s.ref); ok {
 		s.window = &w
 	}
 }

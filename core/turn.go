@@ -132,8 +132,11 @@ type turn struct {
 	begin  Millis
 	lease  time.Duration
 
+	forced bool // it goes without the turn, and is only recorded
+
 	mu      sync.Mutex
 	renewed Millis
+	lost    bool // another has it
 }
 
 // take takes a buffer's turn. A flush that is forced goes without, but is
@@ -144,7 +147,7 @@ func (f *Flusher) take(ctx context.Context, sub *Subscription, o *FlushOptions, 
 	}
 	t := &turn{ports: &f.ports, buffer: sub.Buffer.Name, holder: f.ports.IDs.New(), begin: now,
 		lease: 2 * (sub.longest() + leaseMargin), renewed: now}
-	if o.Force {
+	if t.forced = o.Force; t.forced {
 		return t, 0, nil
 	}
 	var wait time.Duration
@@ -152,26 +155,31 @@ func (f *Flusher) take(ctx context.Context, sub *Subscription, o *FlushOptions, 
 		wait = r.Take(t.holder, sub.floor(), t.lease, now)
 		return wait == 0
 	})
-	return t, wait, Wrap(CodeOf(err), err, "cannot take the turn of buffer %s", t.buffer)
+	if err != nil {
+		t.end(ctx, false) // it may have been taken all the same
+		return nil, 0, Wrap(CodeOf(err), err, "cannot take the turn of buffer %s", t.buffer)
+	}
+	return t, wait, nil
 }
 
-// renew keeps the turn for one more send.
-func (t *turn) renew(ctx context.Context) {
-	if t == nil {
-		return
+// renew keeps the turn for one more send. It reports whether no other has it.
+func (t *turn) renew(ctx context.Context) bool {
+	if t == nil || t.forced {
+		return true
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	now := t.ports.Clock.Now()
-	wanted := now.Sub(t.renewed) > t.lease/4
-	if wanted {
-		t.renewed = now
+	if t.lost || now.Sub(t.renewed) <= t.lease/4 {
+		return !t.lost
 	}
-	t.mu.Unlock()
-	if !wanted {
-		return
-	}
-	err := t.change(ctx, func(r *Turn) bool { return r.Renew(t.holder, t.lease, now) })
+	t.renewed = now
+	err := t.change(ctx, func(r *Turn) bool {
+		t.lost = !r.Renew(t.holder, t.lease, now)
+		return !t.lost
+	})
 	t.ports.Observer.failed("renew the turn", err) // claims still keep others off
+	return !t.lost
 }
 
 // end gives the turn back, and records it if the flush shipped. When that fails

@@ -18,13 +18,21 @@ const keptLonger = time.Hour
 // windows is how a buffer's events are sorted into time windows.
 type windows struct {
 	every, grace, maxAhead time.Duration
-	retention              time.Duration // a window that ended so long ago counts as shipped
+	late                   time.Duration // a window that ended so long ago counts as shipped
 	time                   *render.Template
 	open                   bool // they take events even when they have shipped
 }
 
-func newWindows(c *WindowConfig, retention time.Duration) (*windows, error) {
-	w := &windows{every: c.Every, grace: c.Grace, maxAhead: c.MaxAhead, retention: retention}
+// newWindows compiles a buffer's windows. What is left of one that has shipped
+// tells late events so. The shards of one are closed each for itself, and those
+// that were empty not at all, so there the clock tells: unless it leaves by
+// flushes alone, when such a shard leaves by a later one.
+func newWindows(b *Buffer, retention time.Duration) (*windows, error) {
+	c := b.Window
+	w := &windows{every: c.Every, grace: c.Grace, maxAhead: c.MaxAhead, late: retention}
+	if b.Shards > 1 && b.FlushEvery == 0 {
+		w.late = c.Grace
+	}
 	var err error
 	w.time, err = render.Compile(c.Time)
 	return w, err
@@ -43,7 +51,7 @@ func (w *windows) of(e *Event, now Millis) (key string, late bool, err error) {
 		return "", false, Errorf(Invalid, "its time, %s, is more than %s ahead (window.maxAhead)", at, formatDuration(w.maxAhead))
 	}
 	own := w.at(at)
-	if own.End.Add(w.retention) <= now {
+	if own.End.Add(w.late) <= now {
 		return windowKey(w.earliest(now)), true, nil
 	}
 	return windowKey(own), false, nil
@@ -76,7 +84,7 @@ func ParseTime(text string) (Millis, bool) {
 		return Millis(t.UnixMilli()), true
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != f || f < 0 || f > secondsBelow*1000 {
+	if err != nil || strings.ContainsFunc(text, notDecimal) || f < 0 || f > secondsBelow*1000 {
 		return 0, false
 	}
 	if f < secondsBelow {
@@ -84,6 +92,9 @@ func ParseTime(text string) (Millis, bool) {
 	}
 	return Millis(f), true
 }
+
+// notDecimal reports what no number as JSON writes it has.
+func notDecimal(r rune) bool { return !strings.ContainsRune("0123456789.eE+-", r) }
 
 // at is the window around a time.
 func (w *windows) at(t Millis) Window {
@@ -116,8 +127,8 @@ func parseWindow(buffer, key string) (Window, bool) {
 	return Window{ID: hex.EncodeToString(h[:16]), Start: Millis(start.UnixMilli()), End: Millis(end.UnixMilli())}, true
 }
 
-// window is the time window that one of the subscription's groups is.
-func (s *Subscription) window(ref Ref) (Window, bool) {
+// Window is the time window that one of the subscription's groups is.
+func (s *Subscription) Window(ref Ref) (Window, bool) {
 	if s.windows == nil {
 		return Window{}, false
 	}
@@ -135,10 +146,10 @@ func (s *Subscription) policy(ref Ref) *Policy {
 	}
 	p := s.Policy
 	p.ShipAt = 1 // from before the buffer had windows: it leaves at once
-	if w, ok := s.window(ref); ok {
+	if w, ok := s.Window(ref); ok {
 		p.ShipAt = w.End.Add(s.windows.grace)
 		if !s.windows.open {
-			p.KeptUntil = w.End.Add(s.windows.retention + keptLonger)
+			p.KeptUntil = w.End.Add(s.windows.late + keptLonger)
 		}
 	}
 	return &p

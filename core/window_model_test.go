@@ -224,7 +224,11 @@ func (v *voyage) put(t *rapid.T) {
 		e := &events[i]
 		own := v.start(e.at)
 		to := own
-		if own.Add(windowEvery+retention) <= now {
+		late := retention
+		if b := &v.c.Buffers[0]; b.Shards > 1 && b.FlushEvery == 0 {
+			late = windowGrace
+		}
+		if own.Add(windowEvery+late) <= now {
 			to = v.start(now.Add(-windowGrace))
 		}
 		for v.closed(to, e.key) {

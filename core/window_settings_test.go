@@ -1,9 +1,11 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,4 +71,48 @@ func TestFoldGoesOnUnderOtherSettings(t *testing.T) {
 			require.Empty(t, d.busyGroups())
 		})
 	}
+}
+
+// What other settings have settled stays settled, when they fail in their turn.
+func TestFoldKeepsWhatOtherSettingsSettled(t *testing.T) {
+	t.Parallel()
+	columns := func(name string) *core.Config {
+		return docked(windowed, func(b *core.Buffer) { b.Fold = []core.FoldColumn{{Name: name, Expr: "count"}} })
+	}
+	d := newDock(t)
+	p, q := d.process(columns("n")), d.process(columns("m"))
+	for key := range 5 {
+		p.put(fmt.Sprintf(`{"ts":"2023-11-14T22:01:00Z","k":"%d"}`, key))
+	}
+	n := 0
+	d.answer = func(*core.Batch) core.Response {
+		if n++; n%2 == 0 {
+			return core.Response{Status: 500}
+		}
+		return core.Response{Status: 200}
+	}
+	require.Error(t, p.flush(core.FlushOptions{}).Err)
+	require.Error(t, q.flush(core.FlushOptions{Force: true}).Err)
+	d.answer = nil
+	require.Equal(t, 3, q.flush(core.FlushOptions{Force: true}).Rows, "two of five were taken as they are now")
+}
+
+// A window that a flush has closed goes on by itself, if the flush does not.
+func TestClosedWindowGoesOnWithoutAFlush(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	c := docked(windowed, func(b *core.Buffer) { b.FlushEvery = time.Minute })
+	p := d.process(c)
+	p.put(`{"ts":"2023-11-14T22:01:00Z"}`, `{"ts":"2023-11-14T22:01:01Z"}`, `{"ts":"2023-11-14T22:01:02Z"}`)
+	require.NoError(t, p.deliverAll())
+	require.Empty(t, d.taken(), "only a flush begins it")
+	while, end := context.WithCancel(context.Background())
+	d.answer = func(*core.Batch) core.Response {
+		end()
+		return core.Response{Status: 200}
+	}
+	require.Equal(t, 2, p.flush(core.FlushOptions{While: while}).Rows)
+	require.NoError(t, p.deliverAll())
+	require.Len(t, d.taken(), 2)
+	require.Empty(t, d.busyGroups())
 }

@@ -14,6 +14,7 @@ import (
 // milliseconds since 1970 UTC.
 type Window struct {
 	Buffer  string
+	Shard   int // of the window, when it is spread: each makes rows of its own
 	StartMs int64
 	EndMs   int64
 }
@@ -118,7 +119,8 @@ func timestamp(ms int64) string {
 const idBytes = 16
 
 // rowID is the hash of length and text of buffer and key, start and end, all
-// numbers as 8 bytes with the highest first.
+// numbers as 8 bytes with the highest first; of a shard other than 0, also its
+// number: a key is in one shard, unless the settings changed meanwhile.
 func (w *Window) rowID(key string) string {
 	b := make([]byte, 0, 4*8+len(w.Buffer)+len(key))
 	for _, s := range []string{w.Buffer, key} {
@@ -126,6 +128,9 @@ func (w *Window) rowID(key string) string {
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(w.StartMs))
 	b = binary.BigEndian.AppendUint64(b, uint64(w.EndMs))
+	if w.Shard > 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(w.Shard))
+	}
 	hash := sha256.Sum256(b)
 	return hex.EncodeToString(hash[:idBytes])
 }

@@ -50,7 +50,8 @@ func TestRowID(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, w := range []fold.Window{
-		{"ab", 1, 2}, {"a", 1, 2}, {"", 1, 2}, {"ab", 2, 1}, {"ab", 1, 3}, {"ab", 0, 2}, {"ab\x00", 1, 2},
+		{Buffer: "ab", StartMs: 1, EndMs: 2}, {Buffer: "a", StartMs: 1, EndMs: 2}, {StartMs: 1, EndMs: 2}, {Buffer: "ab", StartMs: 2, EndMs: 1},
+		{Buffer: "ab", StartMs: 1, EndMs: 3}, {Buffer: "ab", EndMs: 2}, {Buffer: "ab\x00", StartMs: 1, EndMs: 2}, {Buffer: "ab", Shard: 1, StartMs: 1, EndMs: 2},
 	} {
 		for _, key := range []string{"", "b", "bc", "c", "\xff", "\xfe", "\ufffd", "\x00"} {
 			table := compile(t, "count").Table(w)

@@ -82,6 +82,10 @@ func (q *Queue) EndDeliveries(ctx context.Context) error {
 	return wait(ctx, &q.workers)
 }
 
+// Quiet returns when nothing is under way, holds included. It does not wait
+// beyond the end of ctx, which is then the error.
+func (q *Queue) Quiet(ctx context.Context) error { return wait(ctx, &q.workers, &q.holders) }
+
 // Stop drops what waits, and returns when what is under way has ended. Ending
 // ctx cancels the deliveries under way, and is then the error; it is for the
 // holders to end then, too.

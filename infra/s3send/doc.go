@@ -16,6 +16,6 @@
 // Requests go to bucket.s3.region.amazonaws.com; to the path /bucket/ when the
 // bucket has a dot in its name, which no certificate covers, or the store is
 // another's. They are signed by the SDK's signer, without its client for S3,
-// which would make a function some megabytes larger. Redirects are not followed:
+// which would make a function a megabyte larger. Redirects are not followed:
 // a bucket in another region is an error that names it.
 package s3send

@@ -24,8 +24,9 @@ const (
 	maxBytes   = 1 << 20 // of a message, attributes and all, and of a call
 )
 
-// sideBySide is how many calls of one batch are made at a time.
-const sideBySide = 8
+// SideBySide is how many calls of one batch to a standard queue are made at a
+// time.
+const SideBySide = 8
 
 // Options is what a sender needs to know of its destination.
 type Options struct {
@@ -82,7 +83,7 @@ func (s *Sender) inTurn(ctx context.Context, t *tally) {
 func (s *Sender) atOnce(ctx context.Context, t *tally) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	free := make(chan struct{}, sideBySide)
+	free := make(chan struct{}, SideBySide)
 	for c := range s.calls(t) {
 		select {
 		case free <- struct{}{}:

@@ -77,6 +77,9 @@ func (f *fake) SendMessageBatch(_ context.Context, in *awssqs.SendMessageBatchIn
 		e := &in.Entries[i]
 		if f.answer != nil {
 			if failed := f.answer(*e.MessageBody); failed != nil {
+				if *failed.Code == silence {
+					continue
+				}
 				failed.Id = e.Id
 				out.Failed = append(out.Failed, *failed)
 				continue
@@ -86,6 +89,9 @@ func (f *fake) SendMessageBatch(_ context.Context, in *awssqs.SendMessageBatchIn
 	}
 	return out, nil
 }
+
+// silence is the code of a message of which an answer says nothing.
+const silence = ""
 
 func (f *fake) bodies() []string {
 	var all []string
@@ -141,6 +147,8 @@ func TestOutcomes(t *testing.T) {
 		{"one refused, one failed", of(map[string]*types.BatchResultErrorEntry{
 			"0": entryFailure("InvalidMessageContents", true), "1": entryFailure("ServiceUnavailable", false),
 		}), nil, core.Partial, bits(0, 1), bits(0)},
+		{"silence about two", of(map[string]*types.BatchResultErrorEntry{"7": entryFailure(silence, false), "24": entryFailure(silence, true)}), nil,
+			core.Partial, bits(7, 24), nil},
 		{"a call of three failed", nil, func(n int) error {
 			if n == 2 {
 				return errors.New("connection reset")
@@ -353,7 +361,12 @@ func TestNewClient(t *testing.T) {
 		{"https://eu-west-2.queue.amazonaws.com/1/q", "", "", "eu-west-2"},
 		{"https://vpce-0a-1b.sqs.us-gov-west-1.vpce.amazonaws.com/1/q", "", "", "us-gov-west-1"},
 		{"https://sqs.cn-north-1.amazonaws.com.cn/1/q", "", "", "cn-north-1"},
+		{"https://sqs-fips.us-east-2.amazonaws.com/1/q", "", "", "us-east-2"},
+		{"https://sqs.eu-south-1.api.aws/1/q", "", "", "eu-south-1"},
 		{"http://127.0.0.1:4566/0/q", "", "us-east-1", "us-east-1"},
+		{"https://sqs.eu-west-1.example.com/1/q", "", "us-east-1", "us-east-1"},
+		{"https://amazonaws.com/1/q", "", "us-east-1", "us-east-1"},
+		{"https://kinesis.eu-west-1.amazonaws.com/1/q", "", "us-east-1", "us-east-1"},
 	} {
 		c, err := sqssend.NewClient(aws.Config{Region: tt.sdk}, tt.queue, tt.given)
 		require.NoError(t, err)

@@ -62,8 +62,9 @@ func start(t *testing.T, setup scenario.Setup) cloud {
 	t.Helper()
 	s := deploy(t, setup.Config)
 	setup.Sink.Tap(func(at scenario.Stage) {
-		if s.crashes.step("deliver: a batch is " + string(at)) {
+		if s.crashes.step("a batch is " + string(at)) { // sent by either
 			s.functions["deliver"].Kill()
+			s.functions["flush"].Kill()
 		}
 	})
 	t.Cleanup(func() {

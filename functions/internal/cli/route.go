@@ -138,7 +138,7 @@ type conditions struct {
 type destinationTo struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
-	To     string `json:"to,omitempty"` // its URL, path, queue or bucket
+	To     string `json:"to,omitempty"` // its URL, path, queue, or bucket and key
 	Format string `json:"format"`
 
 	Filter    string          `json:"filter,omitempty"` // its own

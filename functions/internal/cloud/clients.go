@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"sluice/functions/internal/senders"
 )
 
 const (
@@ -101,12 +103,22 @@ func (c clients) parameterStore() aws.Config {
 	return sdk
 }
 
-// lambda is the SDK's configuration for an invocation that is waited for: it
-// takes as long as its caller's ctx lets it.
-func (c clients) lambda() aws.Config {
+// lambda is the SDK's configuration for an invocation that is waited for.
+func (c clients) lambda() aws.Config { return c.patient("") }
+
+// patient is the SDK's configuration for calls that take as long as their
+// callers' ctx lets them, at an endpoint.
+func (c clients) patient(endpoint string) aws.Config {
 	sdk := c.config.Copy()
+	sdk.BaseEndpoint = at(endpoint)
 	if b, ok := sdk.HTTPClient.(*awshttp.BuildableClient); ok {
 		sdk.HTTPClient = b.WithTimeout(0)
 	}
 	return sdk
+}
+
+// destinations reaches queues or buckets that are destinations, with the
+// credentials of the function.
+func (c clients) destinations(endpoint string) senders.SDK {
+	return func() (aws.Config, error) { return c.patient(endpoint), nil }
 }

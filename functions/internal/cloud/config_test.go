@@ -115,8 +115,8 @@ buffers:
   y: {from: [b], to: s}
 `, nil, core.Invalid, `
 sluice.yaml:4:34: sources.a.maxEventBytes: is 351KiB, more than an item of DynamoDB holds; must be at most 350KiB on AWS
-sluice.yaml:7:13: destinations.f.type: is file, which is for one machine: a function keeps no files; must be http on AWS
-sluice.yaml:8:13: destinations.s.type: is stdout, which is for one machine: a function keeps no files; must be http on AWS`},
+sluice.yaml:7:13: destinations.f.type: is file, which is for one machine: a function keeps no files; must be http, sqs or s3 on AWS
+sluice.yaml:8:13: destinations.s.type: is stdout, which is for one machine: a function keeps no files; must be http, sqs or s3 on AWS`},
 		{"secrets", strings.ReplaceAll(secretive, "env:TOKEN", "env:GONE"), nil, core.Invalid, `
 sluice.yaml:2:20: control.tokens[0]: names nothing; create it
 sluice.yaml:4:51: sources.orders.auth.webhook.secrets[0]: names nothing; create it

@@ -32,7 +32,12 @@ func Deliver(ctx context.Context, p Process) (QueueHandler, error) {
 
 // senders opens every destination.
 func (f *function) senders() (*senders.Set, error) {
-	return senders.Open(f.settings.config, map[string]senders.Opener{core.TypeHTTP: senders.HTTP(f.settings.resolve, f.clock)})
+	resolve, at := f.settings.resolve, f.env.Endpoints
+	return senders.Open(f.settings.config, map[string]senders.Opener{
+		core.TypeHTTP: senders.HTTP(resolve, f.clock),
+		core.TypeSQS:  senders.SQS(f.clients.destinations(at.SQS), resolve),
+		core.TypeS3:   senders.S3(f.clients.destinations(at.S3), resolve, f.clock),
+	})
 }
 
 func (f *function) deliver(o *outside, find func(string) core.Sender) QueueHandler {

@@ -41,7 +41,7 @@ type Env struct {
 type Credentials struct{ Key, Secret, Token string }
 
 // Endpoints are the addresses of services that are not where AWS has them.
-type Endpoints struct{ DynamoDB, SQS, Scheduler, SSM string }
+type Endpoints struct{ DynamoDB, SQS, Scheduler, SSM, S3 string }
 
 // ReadEnv reads the environment. Its error, of code Invalid, holds everything
 // that is wrong, one fault a line.
@@ -72,6 +72,7 @@ func ReadEnv(lookup Lookup) (Env, error) {
 			SQS:       r.endpoint("SQS"),
 			Scheduler: r.endpoint("SCHEDULER"),
 			SSM:       r.endpoint("SSM"),
+			S3:        r.endpoint("S3"),
 		},
 	}
 	if e.Config == "" {

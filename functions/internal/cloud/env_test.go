@@ -47,7 +47,7 @@ func TestReadEnvOptions(t *testing.T) {
 	require.Empty(t, e.Environment)
 	require.EqualValues(t, 512<<20, e.Memory)
 	one := "http://127.0.0.1:1"
-	require.Equal(t, Endpoints{DynamoDB: one, SQS: "http://127.0.0.1:2", Scheduler: one, SSM: one}, e.Endpoints)
+	require.Equal(t, Endpoints{DynamoDB: one, SQS: "http://127.0.0.1:2", Scheduler: one, SSM: one, S3: one}, e.Endpoints)
 }
 
 // All that is wrong is said at once, and no value is shown.

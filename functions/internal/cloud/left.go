@@ -2,8 +2,6 @@ package cloud
 
 import (
 	"context"
-	"strings"
-	"time"
 
 	"sluice/core"
 )
@@ -39,7 +37,7 @@ func (r *flushes) left(ctx context.Context) ([]Left, error) {
 			continue
 		}
 		if sub := r.catalog.Buffer(l.Buffer); sub != nil && sub.Buffer.Window != nil {
-			if err := r.open(ctx, &l); err != nil {
+			if err := r.open(ctx, sub, &l); err != nil {
 				return nil, err
 			}
 		}
@@ -49,7 +47,7 @@ func (r *flushes) left(ctx context.Context) ([]Left, error) {
 }
 
 // open adds which of a buffer's windows are open.
-func (r *flushes) open(ctx context.Context, l *Left) error {
+func (r *flushes) open(ctx context.Context, sub *core.Subscription, l *Left) error {
 	groups, err := r.store.Groups(ctx, l.Buffer, nil, mostGroups)
 	if err != nil {
 		return err
@@ -57,24 +55,13 @@ func (r *flushes) open(ctx context.Context, l *Left) error {
 	var last core.Millis
 	now := r.clock.Now()
 	for i := range groups {
-		if end := endOf(groups[i].Ref.Key); end > now {
+		if w, ok := sub.Window(groups[i].Ref); ok && w.End > now {
 			l.OpenItems += int64(groups[i].Pending())
-			last = max(last, end)
+			last = max(last, w.End)
 		}
 	}
 	if last != 0 {
 		l.OpenUntil = last.String()
 	}
 	return nil
-}
-
-// endOf is the end of the window that a group's key names, start/end; 0: it
-// names none.
-func endOf(key string) core.Millis {
-	_, end, _ := strings.Cut(key, "/")
-	at, err := time.Parse(time.RFC3339, end)
-	if err != nil {
-		return 0
-	}
-	return core.At(at)
 }

@@ -28,7 +28,7 @@ type letters interface {
 func (f *function) ports(o *outside) core.Ports {
 	return core.Ports{
 		Store: o.store, Timer: o.timer, Queue: o.queue,
-		Clock: f.clock, IDs: system.IDs(), Rand: system.Jitter{}, Observer: f.observer,
+		Clock: f.clock, IDs: system.IDs(), Rand: system.Jitter{}, Sleep: system.Sleep, Observer: f.observer,
 	}
 }
 

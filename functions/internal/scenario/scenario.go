@@ -44,7 +44,7 @@ type System interface {
 // Setup is what a scenario wants of a system.
 type Setup struct {
 	Config string // the text of sluice.yaml
-	Sink   *Sink  // the destination of its only buffer
+	Sink   *Sink  // the destination of its buffers
 }
 
 // Start starts a system of its own for a test, and ends it with the test.
@@ -56,6 +56,7 @@ type scenario struct {
 	source      string // settings beside the defaults below
 	buffer      string
 	destination string
+	more        string                       // another buffer
 	answer      func() func(Delivery) Answer // of the sink; nil: all is well
 	run         func(w *world)
 }
@@ -80,7 +81,7 @@ func Run(t *testing.T, name string, start Start) {
 // scenarios is the list, the longest first.
 func scenarios() []scenario {
 	var list []scenario
-	for _, part := range [][]scenario{faulty(), flushing(), outcomes(), inputs()} {
+	for _, part := range [][]scenario{faulty(), flushCalls(), flushing(), windowing(), outcomes(), inputs()} {
 		list = append(list, part...)
 	}
 	return list
@@ -114,7 +115,8 @@ destinations:
   out: {type: http, url: %q, allowPrivate: true, timeout: 5s%s}
 buffers:
   b: {from: [in], to: out, groupBy: "{{ .json.k }}"%s}
-`, TokenVariable, s.source, sink.URL, s.destination, s.buffer)})
+%s
+`, TokenVariable, s.source, sink.URL, s.destination, s.buffer, s.more)})
 	return w
 }
 

@@ -1,6 +1,17 @@
 // Package senders opens the destinations of a configuration. Each wiring
 // hands in how the types that it knows are opened, so that a binary links the
 // adapters of those alone.
+//
+// A type of destination is an adapter in infra that passes
+// [sluice/core/sendertest], the fields that a configuration has for it in core
+// and infra/config, an [Opener] that makes the one of the other, and a line for
+// it in each wiring:
+//
+//	senders.Open(config, map[string]senders.Opener{
+//		core.TypeHTTP: senders.HTTP(resolve, clock),
+//		core.TypeSQS:  senders.SQS(sdk, resolve),
+//		core.TypeS3:   senders.S3(sdk, resolve, clock),
+//	})
 package senders
 
 import (

@@ -100,6 +100,9 @@ var uses = map[string]map[permission]string{
 	},
 }
 
+// senders are the functions that send batches. Control replays dead letters.
+var senders = []string{"DeliverFunction", "FlushFunction", "ControlFunction"}
+
 // attached are the policies beside the roles, for functions that have use for
 // them.
 var attached = map[string]struct {
@@ -117,6 +120,19 @@ var attached = map[string]struct {
 	"SecretsKeyPolicy": {
 		[]string{"IngestFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{{"kms:Decrypt", "SecretsKeyArn"}: "secrets under the user's own key"},
+	},
+	"DestinationQueuesPolicy": {
+		senders, map[permission]string{{"sqs:SendMessage", "DestinationQueueArns"}: "Sender.Send, destinations of type sqs"},
+	},
+	"DestinationObjectsPolicy": {
+		senders, map[permission]string{{"s3:PutObject", "DestinationObjectArns"}: "Sender.Send, destinations of type s3"},
+	},
+	"DestinationKeysPolicy": {
+		senders,
+		map[permission]string{
+			{"kms:GenerateDataKey", "DestinationKeyArns"}: "queues and buckets under the user's own keys",
+			{"kms:Decrypt", "DestinationKeyArns"}:         "queues, whose data key SQS uses again",
+		},
 	},
 	"TracingPolicy": {
 		[]string{"IngestFunction", "CheckFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},

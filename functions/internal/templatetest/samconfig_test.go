@@ -109,6 +109,38 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestDestinationParameters: they take what they are about, and no pattern that is
+// wider than one bucket.
+func TestDestinationParameters(t *testing.T) {
+	t.Parallel()
+	parameters := within[object](t, load(t), "Parameters")
+	for name, values := range map[string]map[string]bool{
+		"DestinationQueueArns": {
+			"arn:aws:sqs:eu-west-1:123456789012:orders":                                                     true,
+			"arn:aws:sqs:eu-west-1:123456789012:orders,arn:aws-cn:sqs:cn-north-1:123456789012:in_turn.fifo": true,
+			"arn:aws:sqs:eu-west-1:123456789012:*":                                                          false,
+			"https://sqs.eu-west-1.amazonaws.com/123456789012/orders":                                       false,
+		},
+		"DestinationObjectArns": {
+			"arn:aws:s3:::archive/*":                                    true,
+			"arn:aws:s3:::archive/orders/*,arn:aws-us-gov:s3:::a.b.c/*": true,
+			"arn:aws:s3:::archive":                                      false, // the bucket is no object
+			"arn:aws:s3:::*":                                            false,
+			"arn:aws:s3:::archive*/x/*":                                 false,
+		},
+		"DestinationKeyArns": {
+			"arn:aws:kms:eu-west-1:123456789012:key/0a1b-2c":  true,
+			"arn:aws:kms:eu-west-1:123456789012:alias/orders": false, // IAM goes by keys
+			"arn:aws:kms:eu-west-1:123456789012:key/*":        false,
+		},
+	} {
+		for value, ok := range values {
+			err := accepts(t, within[object](t, parameters, name), value)
+			require.Equal(t, ok, err == nil, "%s: %s", name, value)
+		}
+	}
+}
+
 // accepts checks a value against a parameter's bounds.
 func accepts(t *testing.T, parameter any, value string) error {
 	t.Helper()
@@ -118,8 +150,14 @@ func accepts(t *testing.T, parameter any, value string) error {
 		!slices.ContainsFunc(listed, func(v any) bool { return fmt.Sprint(v) == value }) {
 		return fmt.Errorf("%q is not one of %v", value, listed)
 	}
-	if pattern, ok := p["AllowedPattern"].(string); ok && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(value) {
-		return fmt.Errorf("%q does not match %s", value, pattern)
+	entries := []string{value}
+	if p["Type"] == "CommaDelimitedList" {
+		entries = strings.Split(value, ",") // CloudFormation matches each
+	}
+	for _, entry := range entries {
+		if pattern, ok := p["AllowedPattern"].(string); ok && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(entry) {
+			return fmt.Errorf("%q does not match %s", entry, pattern)
+		}
 	}
 	if p["Type"] != "Number" {
 		return nil

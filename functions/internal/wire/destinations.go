@@ -1,8 +1,12 @@
 package wire
 
 import (
+	"context"
 	"io"
 	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"sluice/core"
 	"sluice/core/format"
@@ -16,6 +20,8 @@ import (
 func openers(resolve senders.Resolver, stdout io.Writer, clock core.Clock) map[string]senders.Opener {
 	return map[string]senders.Opener{
 		core.TypeHTTP: senders.HTTP(resolve, clock),
+		core.TypeSQS:  senders.SQS(sdk, resolve),
+		core.TypeS3:   senders.S3(sdk, resolve, clock),
 		core.TypeFile: func(d *core.Destination, f format.Format) (core.Sender, func(), error) {
 			s, err := filesend.NewFile(d.Path, f, filesend.Timeout(d.Timeout))
 			if err != nil {
@@ -28,6 +34,13 @@ func openers(resolve senders.Resolver, stdout io.Writer, clock core.Clock) map[s
 			return s, closer(s), nil
 		},
 	}
+}
+
+// sdk reaches AWS as every tool of AWS does: by the environment, the shared
+// files, or the role of the machine. It reads those, and calls nobody yet.
+func sdk() (aws.Config, error) {
+	c, err := awsconfig.LoadDefaultConfig(context.Background())
+	return c, core.Wrap(core.Invalid, err, "the settings for AWS cannot be read")
 }
 
 func closer(s *filesend.Sender) func() {

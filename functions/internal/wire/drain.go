@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -25,14 +26,16 @@ func (n *node) drain(server *http.Server, o *ServeOptions) (end func() error) {
 	select {
 	case err := <-drained:
 		return func() error {
-			n.tellLeft()
+			if held := n.tellLeft(); err == nil && held > 0 {
+				err = core.Errorf(core.Unavailable, "the drain has left %d items that are no part of an open time window", held)
+			}
 			return err
 		}
 	case <-o.Hurry:
 		n.log.Info("the drain is cut short", "grace", o.Grace.String())
 		return func() error {
 			<-drained //nolint:errcheck // it was cut short
-			n.tellLeft()
+			_ = n.tellLeft()
 			return nil
 		}
 	}
@@ -49,6 +52,10 @@ func (n *node) empty(ctx context.Context, server *http.Server, o *ServeOptions) 
 	if err := n.queue.EndDeliveries(ctx); err != nil {
 		return err
 	}
+	if err := n.queue.Quiet(ctx); err != nil { // of flushes that are ending
+		return err
+	}
+	n.flushing.going.Wait()
 	return n.flushAll(ctx)
 }
 
@@ -116,8 +123,9 @@ func (n *node) progress(ctx context.Context) {
 	}
 }
 
-// tellLeft logs what a drain has left for the next start.
-func (n *node) tellLeft() {
+// tellLeft logs what a drain has left for the next start, and returns how many
+// items of it are in configured buffers and no part of an open time window.
+func (n *node) tellLeft() (held int64) {
 	left, err := n.left()
 	if err == nil && len(left) == 0 {
 		n.log.Info("drained; nothing is left")
@@ -126,18 +134,39 @@ func (n *node) tellLeft() {
 	defer done()
 	for i := range left {
 		b := &left[i]
-		name, held := core.Held(b.Buffer)
-		why := "it was not delivered"
-		switch sub := s.catalog.Buffer(name); {
+		name, delayed := core.Held(b.Buffer)
+		sub := s.catalog.Buffer(name)
+		var why string
+		switch open := n.open(sub, b.Buffer); {
 		case sub == nil:
 			why = "the buffer is not configured"
-		case held, sub.Buffer.Ordered && (sub.Buffer.DeliverAfter > 0 || sub.Buffer.DeliverAt != ""):
+		case delayed, sub.Buffer.Ordered && (sub.Buffer.DeliverAfter > 0 || sub.Buffer.DeliverAt != ""):
 			why = "events that are held until their time has come stay"
-		case sub.Buffer.Window != nil:
-			why = "time windows that are open stay"
+		case open == b.Pending+b.Claimed:
+			why = "open time windows stay"
+		default:
+			why = "it was not delivered"
+			held += b.Pending + b.Claimed - open
 		}
 		n.log.Info("left for the next start", "buffer", name, "items", b.Pending+b.Claimed, "groups", b.Groups, "why", why)
 	}
+	return held
+}
+
+// open is how many items of a buffer are in time windows that are not over.
+func (n *node) open(sub *core.Subscription, buffer string) (items int64) {
+	if sub == nil || sub.Buffer.Window == nil {
+		return 0
+	}
+	groups, err := n.store.Groups(context.Background(), buffer, nil, math.MaxInt)
+	n.report("look for open time windows", err)
+	now := n.parts.ports.Clock.Now()
+	for i := range groups {
+		if w, ok := sub.Window(groups[i].Ref); ok && w.End > now {
+			items += int64(groups[i].Pending())
+		}
+	}
+	return items
 }
 
 // left sums up every buffer that holds items.

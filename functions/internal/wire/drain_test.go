@@ -95,7 +95,7 @@ func TestDrainOfWindows(t *testing.T) {
 		s.accept("b", "c")
 		<-s.stopping()
 		require.Equal(h.t, []string{event("a")}, h.gate.all())
-		s.log.wait(h.t, 0, `msg="left for the next start" buffer=b items=2 groups=1 why="time windows that are open stay"`)
+		s.log.wait(h.t, 0, `msg="left for the next start" buffer=b items=2 groups=1 why="open time windows stay"`)
 		h.next()
 		require.Equal(h.t, []string{event("a"), event("b") + "\n" + event("c")}, h.gate.all())
 	})

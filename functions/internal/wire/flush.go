@@ -11,6 +11,10 @@ import (
 // maxError bounds the error text of a log line, in bytes.
 const maxError = 1 << 10
 
+// flushAgain is how long after one that failed the next flush is made, unless
+// its turn comes sooner.
+const flushAgain = time.Minute
+
 // flush makes a scheduled flush of a buffer; see schedule.
 func (n *node) flush(ctx context.Context, buffer string) (early time.Duration) {
 	s, done := n.use()
@@ -20,6 +24,9 @@ func (n *node) flush(ctx context.Context, buffer string) (early time.Duration) {
 		return 0 // the buffer has been removed, and is about to leave the schedule
 	}
 	tellFlush(n.log, &r, ctx.Err() != nil)
+	if r.Err != nil {
+		return flushAgain
+	}
 	return r.NextEligibleIn
 }
 

@@ -12,8 +12,8 @@ import (
 // schedule has buffers flushed, each as often as its settings say and none
 // delayed by another. It is used by one goroutine at a time.
 type schedule struct {
-	// flush flushes a buffer until ctx ends, and says how long that is too
-	// early; 0: it was not.
+	// flush flushes a buffer until ctx ends, and says how long after its begin it
+	// is to be flushed again, if that is sooner than its schedule; 0: it is not.
 	flush  func(ctx context.Context, buffer string) (early time.Duration)
 	rounds map[string]*round
 	going  sync.WaitGroup
@@ -75,9 +75,9 @@ func (r *round) set(every time.Duration) {
 // would not have been early, or else as long from then as is set.
 func (r *round) rest(ctx context.Context, begin time.Time, early time.Duration) {
 	for {
-		wait := early
-		if wait == 0 {
-			wait = time.Duration(r.every.Load())
+		wait := time.Duration(r.every.Load())
+		if early > 0 {
+			wait = min(wait, early)
 		}
 		t := time.NewTimer(time.Until(begin.Add(wait)))
 		select {
