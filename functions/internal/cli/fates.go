@@ -115,10 +115,18 @@ func windowed(s *core.Subscription, part *core.Part, now core.Millis) *windowThe
 	return w
 }
 
-// endpoint is a destination's URL, path, queue or bucket. A query may hold a secret.
+// endpoint is a destination's URL or path, its queue, or its bucket and the
+// template of keys there; the last two as they are written, perhaps by reference. A
+// query may hold a secret.
 func endpoint(d *core.Destination) string {
+	switch d.Type {
+	case core.TypeSQS:
+		return d.Queue
+	case core.TypeS3:
+		return "s3://" + d.Bucket + "/" + d.Key
+	}
 	if u, query, found := strings.Cut(d.URL, "?"); found && query != "" {
 		return u + "?…"
 	}
-	return d.URL + d.Path + d.Queue + d.Bucket
+	return d.URL + d.Path
 }
