@@ -1,0 +1,134 @@
+package sqsreceive
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"sluice/core"
+)
+
+const (
+	// margin is how much longer than it waits a message is kept hidden.
+	margin = 30 * time.Second
+	// maxKept is how long messages are kept hidden: SQS allows 12 hours.
+	maxKept = 11 * time.Hour
+)
+
+// handle takes messages, and again those for which there is no room, until
+// there is, or the run ends.
+func (p *pollers) handle(messages []types.Message) {
+	var wait pause
+	begun := time.Now()
+	for len(messages) > 0 {
+		kept, why := p.settle(messages)
+		if len(kept) < len(messages) {
+			wait = 0
+		}
+		messages = kept
+		if len(kept) == 0 {
+			return
+		}
+		d := wait.next(core.RetryAfterOf(why))
+		if p.ctx.Err() != nil || time.Since(begun) > maxKept {
+			break
+		}
+		p.hide(messages, d+margin)
+		if !rest(p.ctx, d) {
+			break
+		}
+	}
+	p.hide(messages, 0)
+}
+
+// fate is what is to become of a message.
+type fate uint8
+
+const (
+	taken fate = iota // it is to be deleted
+	kept              // it is to be tried again here
+	left              // it is the queue's
+)
+
+// fateOf is what an error makes of a message. Kinds that are not known are for
+// the queue to try again, as many times as its owner wants.
+func fateOf(err error) fate {
+	switch core.CodeOf(err) {
+	case core.Full, core.Unavailable, core.Conflict, core.Canceled, core.NotFound:
+		return kept
+	default:
+		return left
+	}
+}
+
+// settle takes messages and deletes those that were taken. It returns those to
+// be tried again, and why.
+func (p *pollers) settle(messages []types.Message) (again []types.Message, why error) {
+	fates, why := p.takeAll(messages)
+	if why != nil {
+		p.o.Failed("take messages from a queue", why)
+	}
+	var done []types.Message
+	for i, f := range fates {
+		switch f {
+		case taken:
+			done = append(done, messages[i])
+		case kept:
+			again = append(again, messages[i])
+		case left:
+		}
+	}
+	p.remove(done)
+	return again, why
+}
+
+// takeAll takes messages at once, and what is left of them one by one, in
+// order. The error is that of one that is kept, or else of one that is left.
+func (p *pollers) takeAll(messages []types.Message) (fates []fate, why error) {
+	fates = make([]fate, len(messages))
+	events := make([]core.Event, len(messages))
+	for i := range messages {
+		events[i] = eventOf(&messages[i])
+	}
+	open, cause := p.take(p.own, events)
+	code := core.CodeOf(cause)
+	same := len(messages) == 1 || code == core.Unavailable || code == core.Canceled // for each
+	stopped := make(map[string]fate)
+	for i := range events {
+		if !open.Has(i) {
+			continue
+		}
+		unit := events[i].Unit
+		if f := stopped[unit]; f != taken {
+			fates[i] = f
+			continue
+		}
+		if !same {
+			var still core.Bits
+			if still, cause = p.take(p.own, events[i:i+1]); still.Len() == 0 {
+				continue
+			}
+		}
+		fates[i] = fateOf(cause)
+		if unit != "" {
+			stopped[unit] = fates[i]
+		}
+		if why == nil || fates[i] == kept {
+			why = cause
+		}
+	}
+	return fates, why
+}
+
+// remove deletes messages from the queue. One that cannot be deleted comes again.
+func (p *pollers) remove(messages []types.Message) {
+	p.rounds("delete messages from a queue", messages, p.deletion)
+}
+
+// hide keeps messages hidden for so long from now; 0: they are visible again.
+func (p *pollers) hide(messages []types.Message, d time.Duration) {
+	p.rounds("keep messages of a queue hidden", messages, func(ctx context.Context, ids []string, messages []types.Message) ([]types.BatchResultErrorEntry, error) {
+		return p.change(ctx, ids, messages, d)
+	})
+}
