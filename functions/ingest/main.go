@@ -10,10 +10,11 @@ import (
 
 	"sluice/functions/internal/cloud"
 	"sluice/functions/internal/cloud/secrets"
+	"sluice/functions/internal/language"
 )
 
 func main() {
-	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout, Secrets: secrets.Fetch}
+	p := cloud.Process{Env: os.LookupEnv, Stdout: os.Stdout, Secrets: secrets.Fetch, Language: language.JQ}
 	handle, err := cloud.Ingest(context.Background(), p)
 	if err != nil {
 		os.Exit(cloud.Fail(p, err))

@@ -15,7 +15,20 @@ type part func(*core.Config) *core.Config
 
 func noSecrets(*core.Config) *core.Config { return new(core.Config) }
 
-func sourceSecrets(c *core.Config) *core.Config { return &core.Config{Sources: c.Sources} }
+func requestSecrets(c *core.Config) *core.Config { return sourcesOf(c, core.TypeHTTP) }
+
+func queueSecrets(c *core.Config) *core.Config { return sourcesOf(c, core.TypeSQS) }
+
+// sourcesOf has the sources of a type.
+func sourcesOf(c *core.Config, kind string) *core.Config {
+	part := new(core.Config)
+	for i := range c.Sources {
+		if c.Sources[i].Type == kind {
+			part.Sources = append(part.Sources, c.Sources[i])
+		}
+	}
+	return part
+}
 
 func destinationSecrets(c *core.Config) *core.Config {
 	return &core.Config{Destinations: c.Destinations}
@@ -50,6 +63,11 @@ func loadSettings(ctx context.Context, e *Env, p Process, needed part) (*setting
 	}
 	if err := faults(r.Place(r.Config.Unfit(core.TargetAWS))); err != nil {
 		return nil, err
+	}
+	if p.Language != nil {
+		if err := faults(r.Place(r.Config.Broken(p.Language))); err != nil {
+			return nil, err
+		}
 	}
 	need, known := needed(r.Config), config.NewSecrets(p.Env)
 	if p.Secrets != nil {

@@ -51,6 +51,7 @@ const secretive = `
 control: {tokens: [ssm:/control]}
 sources:
   orders: {type: http, auth: {webhook: {secrets: [ssm:/sign]}}}
+  work: {type: sqs, queue: "ssm:/queue"}
 destinations:
   crm: {type: http, url: "https://crm.example.com/", secrets: [ssm:/crm], headers: {x-key: env:TOKEN}}
 buffers:
@@ -60,13 +61,14 @@ buffers:
 // A function asks for no secret but those that it needs.
 func TestSecretsThatAreNeeded(t *testing.T) {
 	t.Parallel()
-	values := map[core.Secret]string{"ssm:/control": "1", "ssm:/sign": "2", "ssm:/crm": "3", "env:TOKEN": "orders-token"}
+	values := map[core.Secret]string{"ssm:/control": "1", "ssm:/sign": "2", "ssm:/crm": "3", "ssm:/queue": "4", "env:TOKEN": "orders-token"}
 	for _, tt := range []struct {
 		name   string
 		needed part
 		want   []core.Secret
 	}{
-		{"ingest", sourceSecrets, []core.Secret{"ssm:/sign"}},
+		{"ingest", requestSecrets, []core.Secret{"ssm:/sign"}},
+		{"receive", queueSecrets, []core.Secret{"ssm:/queue"}},
 		{"check, flush", noSecrets, nil},
 		{"deliver", destinationSecrets, []core.Secret{"env:TOKEN", "ssm:/crm"}},
 		{"control", controlSecrets, []core.Secret{"ssm:/control", "env:TOKEN", "ssm:/crm"}},
@@ -120,8 +122,9 @@ sluice.yaml:8:13: destinations.s.type: is stdout, which is for one machine: a fu
 		{"secrets", strings.ReplaceAll(secretive, "env:TOKEN", "env:GONE"), nil, core.Invalid, `
 sluice.yaml:2:20: control.tokens[0]: names nothing; create it
 sluice.yaml:4:51: sources.orders.auth.webhook.secrets[0]: names nothing; create it
-sluice.yaml:6:64: destinations.crm.secrets[0]: names nothing; create it
-sluice.yaml:6:92: destinations.crm.headers.x-key: names the environment variable GONE, which is not set; set it before the start; or better, use ssm:PATH or secretsmanager:ID`},
+sluice.yaml:5:28: sources.work.queue: names nothing; create it
+sluice.yaml:7:64: destinations.crm.secrets[0]: names nothing; create it
+sluice.yaml:7:92: destinations.crm.headers.x-key: names the environment variable GONE, which is not set; set it before the start; or better, use ssm:PATH or secretsmanager:ID`},
 		{"AWS does not answer", secretive, down, core.Unavailable, "\nParameter Store does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

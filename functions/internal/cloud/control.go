@@ -44,7 +44,8 @@ func Control(ctx context.Context, p Process) (HTTPHandler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.control(&outside{store: f.store(), letters: f.letters()}, open.Sender)
+	s := f.store()
+	return f.control(&outside{store: s, letters: f.letters(), shared: s}, open.Sender)
 }
 
 func (f *function) control(o *outside, find func(string) core.Sender) (HTTPHandler, error) {
@@ -56,8 +57,11 @@ func (f *function) control(o *outside, find func(string) core.Sender) (HTTPHandl
 		Store:       o.store,
 		Replayer:    replayer{core.NewReplayer(f.catalog, ports, o.letters)},
 		DeadLetters: o.letters,
-		Flusher:     &invoker{catalog: f.catalog, clock: f.clock, sdk: f.clients.lambda(), url: f.env.FlushURL},
-		Attempts:    new(api.LastAttempts), // they are made elsewhere
+		Breaker: func(ctx context.Context, destination string) (core.Breaker, error) {
+			return core.BreakerOf(ctx, o.shared, destination)
+		},
+		Flusher:  &invoker{catalog: f.catalog, clock: f.clock, sdk: f.clients.lambda(), url: f.env.FlushURL},
+		Attempts: new(api.LastAttempts), // they are made elsewhere
 	}, api.Options{Resolve: f.settings.resolve, Clock: f.clock, Log: f.log, MaxListBytes: listBytes})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func Deliver(ctx context.Context, p Process) (QueueHandler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.deliver(&outside{store: f.store(), timer: f.ladder(), queue: f.queue(), letters: f.letters()}, open.Sender), nil
+	s := f.store()
+	return f.deliver(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), shared: s}, open.Sender), nil
 }
 
 // senders opens every destination.
@@ -125,11 +126,15 @@ func latest(ctx context.Context, d *core.Destination) (context.Context, context.
 
 // slot waits for one of a destination's slots, unless it gets too late, and
 // returns what gives it back. Those that wait come in turn, so a long group
-// does not keep others from the destination.
+// does not keep others from the destination. What was held until its time has
+// come goes to the table, and needs none.
 func (d *deliveries) slot(ctx context.Context, destination string) (free func(), ok bool) {
 	slot := d.slots[destination]
 	if ctx.Err() != nil {
 		return nil, false
+	}
+	if slot == nil {
+		return func() {}, true
 	}
 	select {
 	case slot <- struct{}{}:

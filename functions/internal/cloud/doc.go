@@ -1,14 +1,14 @@
-// Package cloud wires the five Lambda functions: the core on a DynamoDB
+// Package cloud wires the six Lambda functions: the core on a DynamoDB
 // table, SQS queues and EventBridge Scheduler.
 //
 //	environment, sluice.yaml, secrets ─▶ setup ─▶ function: catalog, log, metrics
 //	                                                 │
-//	          ┌──────────┬──────────────┬────────────┼──────────┐
-//	          ▼          ▼              ▼            ▼          ▼
-//	        ingest     check         deliver       flush     control
-//	        events in  hints ─▶ due? deliveries,   sweep,    state, dead
-//	                                 redriven      gauges    letters, replay
-//	                                 letters
+//	          ┌──────────┬──────────────┬────────────┼──────────┬─────────────┐
+//	          ▼          ▼              ▼            ▼          ▼             ▼
+//	        ingest     check         deliver       flush     control       receive
+//	        events in  hints ─▶ due? deliveries,   sweep,    state, dead   events in
+//	                                 redriven      gauges    letters,      by queue
+//	                                 letters                 replay
 //
 // A function reads everything once, at its cold start: what is wrong with
 // the environment is reported at once, so is what is wrong with the configuration

@@ -31,6 +31,10 @@ func start(t *testing.T, name string) lambdatest.Handler {
 		h, err := r.ingest(r.outside)
 		require.NoError(t, err)
 		return lambdatest.Handle(h)
+	case "receive":
+		h, err := r.receive(r.outside)
+		require.NoError(t, err)
+		return lambdatest.Handle(h)
 	case "check":
 		return lambdatest.Handle(r.checking())
 	case "deliver":
@@ -75,7 +79,7 @@ func TestEvents(t *testing.T) {
 			require.Equal(t, string(want), string(got))
 		})
 	}
-	for _, function := range []string{"ingest", "check", "deliver", "flush", "control"} {
+	for _, function := range []string{"ingest", "receive", "check", "deliver", "flush", "control"} {
 		require.NotZero(t, ran[function], "no event of %s has run", function)
 	}
 }

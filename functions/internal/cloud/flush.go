@@ -48,7 +48,7 @@ func Flush(ctx context.Context, p Process) (FlushHandler, error) {
 		return nil, err
 	}
 	s := f.store()
-	return f.flushing(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), turns: s}, open.Sender, s), nil
+	return f.flushing(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), shared: s}, open.Sender, s), nil
 }
 
 // flushes are the runs of the flush function in one process, one at a time.
@@ -57,6 +57,7 @@ type flushes struct {
 
 	store     core.Store
 	keeper    maintainer
+	shared    core.Coordinator
 	sweeper   *core.Sweeper
 	flusher   *core.Flusher
 	scheduled []string // buffers that leave by flushes alone
@@ -68,9 +69,9 @@ func (f *function) flushing(o *outside, find func(string) core.Sender, m maintai
 	ports := f.ports(o)
 	// A process has one run at a time, and that one buffer at a time, with no more
 	// sends than its destination takes: there is nothing to hold back besides.
-	ports.Sender, ports.DeadLetters, ports.Coordinator = boundedSenders(find, settling), o.letters, o.turns
+	ports.Sender, ports.DeadLetters = boundedSenders(find, settling), o.letters
 	r := &flushes{
-		function: f, store: o.store, keeper: m,
+		function: f, store: o.store, keeper: m, shared: o.shared,
 		sweeper: core.NewSweeper(f.catalog, ports), flusher: core.NewFlusher(f.catalog, ports, new(core.Cadence)),
 		waiting: measuring{store: o.store, metrics: f.metrics, clock: f.clock},
 	}
@@ -100,6 +101,7 @@ func (r *flushes) minute(ctx context.Context, caller string) (FlushReport, error
 		step("sweep", r.sweep(ctx, &out)),
 		step("maintain the store", r.keeper.Maintain(ctx, r.sized)),
 		step("measure the store", r.waiting.measure(ctx)),
+		step("measure the breakers", r.breakers(ctx)),
 	)
 	r.function.flush() // what was measured is not to wait for the flush
 	shipped, failed := core.FlushReport{}, error(nil)
@@ -112,6 +114,24 @@ func (r *flushes) minute(ctx context.Context, caller string) (FlushReport, error
 	r.faults(&shipped)
 	r.tell(ctx, caller, &out)
 	return out, errors.Join(err, failed, shipped.Err())
+}
+
+// breakers measures which destinations are kept from being called. Whoever opens
+// a breaker says so once; this says for how long it stays so.
+func (r *flushes) breakers(ctx context.Context) error {
+	var failed []error
+	for i := range r.settings.config.Destinations {
+		d := &r.settings.config.Destinations[i]
+		if d.Breaker == nil {
+			continue
+		}
+		b, err := core.BreakerOf(ctx, r.shared, d.Name)
+		if err == nil {
+			r.metrics.Observer().Breaker(d.Name, b.Until != 0)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
 }
 
 // byHand makes a flush that somebody asks for, and a sweep behind it. It fails

@@ -14,7 +14,6 @@ import (
 	"sluice/core"
 	"sluice/functions/internal/edge"
 	"sluice/functions/internal/report"
-	"sluice/infra/memory"
 )
 
 // upkeep is a store's maintenance.
@@ -112,9 +111,7 @@ var minute = edge.FlushEvent{Source: "aws.scheduler"}
 // flushRig is a rig with flushed, whose processes take turns.
 func flushRig(t *testing.T) *rig {
 	t.Helper()
-	r := setUp(t, flushed)
-	r.outside.turns = memory.NewCoordinator()
-	return r
+	return setUp(t, flushed)
 }
 
 // The buffers with a cadence leave by the run of the minute, and by it alone; how

@@ -30,6 +30,9 @@ type Process struct {
 	Env     Lookup
 	Stdout  io.Writer // each line of the log is one Write
 	Secrets Secrets   // nil: the function needs none but those of the environment
+	// Language compiles filters and transforms; nil: the function runs none, and
+	// is smaller without what would.
+	Language core.Language
 	// HTTP is what AWS is called with; nil: a client that keeps its connections
 	// for as long as the process lives.
 	HTTP  aws.HTTPClient
@@ -76,7 +79,11 @@ func setup(ctx context.Context, p Process, needed part) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := core.NewCatalog(s.config, nil)
+	compile := p.Language
+	if compile == nil {
+		compile = unread
+	}
+	catalog, err := core.NewCatalog(s.config, compile)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +102,9 @@ func setup(ctx context.Context, p Process, needed part) (*function, error) {
 	}
 	return f, nil
 }
+
+// unread is the language of a function that runs no program.
+func unread(string) (core.Program, error) { return nil, nil }
 
 // newFunction is a function that can log and measure.
 func newFunction(env Env, clock core.Clock, stdout io.Writer) *function {

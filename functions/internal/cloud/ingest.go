@@ -28,11 +28,12 @@ type HTTPHandler = func(context.Context, events.APIGatewayV2HTTPRequest) (events
 // Ingest makes the function that takes events in: POST /v1/sources/..., and
 // the probes.
 func Ingest(ctx context.Context, p Process) (HTTPHandler, error) {
-	f, err := setup(ctx, p, sourceSecrets)
+	f, err := setup(ctx, p, requestSecrets)
 	if err != nil {
 		return nil, err
 	}
-	return f.ingest(&outside{store: f.store(), timer: f.ladder(), queue: f.queue()})
+	s := f.store()
+	return f.ingest(&outside{store: s, timer: f.ladder(), queue: f.queue(), shared: s})
 }
 
 func (f *function) ingest(o *outside) (HTTPHandler, error) {

@@ -15,7 +15,7 @@ type outside struct {
 	timer   core.Timer
 	queue   core.Queue
 	letters letters
-	turns   core.Coordinator // nil: the store is this process's alone
+	shared  core.Coordinator // what all functions share: turns, breakers, rates, who waits; nil: this one needs none
 }
 
 // letters are the dead letters, put and looked at.
@@ -27,7 +27,7 @@ type letters interface {
 // ports are the core's, without senders and dead letters.
 func (f *function) ports(o *outside) core.Ports {
 	return core.Ports{
-		Store: o.store, Timer: o.timer, Queue: o.queue,
+		Store: o.store, Timer: o.timer, Queue: o.queue, Coordinator: o.shared, Shared: true,
 		Clock: f.clock, IDs: system.IDs(), Rand: system.Jitter{}, Sleep: system.Sleep, Observer: f.observer,
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"sluice/core"
 	"sluice/core/message"
+	"sluice/functions/internal/language"
 	"sluice/functions/internal/system"
 	"sluice/infra/memory"
 )
@@ -90,10 +91,10 @@ func setUp(t *testing.T, config string) *rig {
 func setUpWith(t *testing.T, vars map[string]string) *rig {
 	t.Helper()
 	out := new(output)
-	f, err := setup(t.Context(), Process{Env: lookup(vars), Stdout: out}, whole)
+	f, err := setup(t.Context(), Process{Env: lookup(vars), Stdout: out, Language: language.JQ}, whole)
 	require.NoError(t, err)
 	r := &rig{function: f, t: t, log: out, store: memory.New(), timer: new(hints), queue: new(handed), crm: new(receiver)}
-	r.outside = &outside{store: r.store, timer: r.timer, queue: r.queue, letters: r.store.DeadLetters()}
+	r.outside = &outside{store: r.store, timer: r.timer, queue: r.queue, letters: r.store.DeadLetters(), shared: memory.NewCoordinator()}
 	return r
 }
 
@@ -259,7 +260,12 @@ func hint(t *testing.T, h core.Hint) string {
 // delivery is a delivery of a group of the buffer as a message.
 func delivery(t *testing.T, key string) string {
 	t.Helper()
-	body, err := message.EncodeDelivery(core.Delivery{Ref: core.Ref{Buffer: "b", Key: key}, Destination: "crm"})
+	return deliveryOf(t, core.Delivery{Ref: core.Ref{Buffer: "b", Key: key}, Destination: "crm"})
+}
+
+func deliveryOf(t *testing.T, d core.Delivery) string {
+	t.Helper()
+	body, err := message.EncodeDelivery(d)
 	require.NoError(t, err)
 	return body
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sluice/functions/internal/lambdatest"
 )
 
 // most is the size in MB that functions may have: half a megabyte or so above
@@ -38,7 +40,7 @@ func TestSizes(t *testing.T) {
 func built(t *testing.T, arch, name string) float64 {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-trimpath", "-ldflags", "-s -w", "-o", out, "sluice/functions/"+name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", lambdatest.Tags(name), "-trimpath", "-ldflags", "-s -w", "-o", out, "sluice/functions/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=")
 	said, err := build.CombinedOutput()
 	require.NoError(t, err, strings.TrimSpace(string(said)))

@@ -20,6 +20,7 @@ import (
 	"sluice/functions/internal/api"
 	"sluice/functions/internal/edge"
 	"sluice/functions/internal/lambdatest"
+	"sluice/functions/internal/language"
 	"sluice/functions/internal/report"
 	"sluice/infra/awstest"
 )
@@ -27,12 +28,14 @@ import (
 // patience is how long a test waits for what must happen, before it gives up.
 const patience = 30 * time.Second
 
-// stack is all five functions as their mains make them, on stand-ins.
+// stack is all six functions as their mains make them, on stand-ins.
 type stack struct {
 	t              *testing.T
 	sqs            *vendor.Client
 	checks, hands  awstest.QueueRef
+	work           awstest.QueueRef // a source
 	ingest         HTTPHandler
+	receive        ReceiveHandler
 	control        HTTPHandler
 	check, deliver QueueHandler
 	flush          FlushHandler
@@ -42,7 +45,7 @@ type stack struct {
 func newStack(t *testing.T, config string) *stack {
 	t.Helper()
 	s := &stack{t: t, sqs: awstest.SQS(t), log: new(output)}
-	s.checks, s.hands = awstest.Queue(t, s.sqs, nil), awstest.Queue(t, s.sqs, nil)
+	s.checks, s.hands, s.work = awstest.Queue(t, s.sqs, nil), awstest.Queue(t, s.sqs, nil), awstest.Queue(t, s.sqs, nil)
 	vars := variables(t, config)
 	maps.Copy(vars, map[string]string{
 		"SLUICE_TABLE":                 awstest.Table(t, awstest.DynamoDB(t)),
@@ -50,6 +53,7 @@ func newStack(t *testing.T, config string) *stack {
 		"SLUICE_CHECK_QUEUE_ARN":       s.checks.ARN,
 		"SLUICE_DELIVER_QUEUE_URL":     s.hands.URL,
 		"SLUICE_DEAD_LETTER_QUEUE_URL": awstest.Queue(t, s.sqs, nil).URL,
+		"QUEUE_URL":                    s.work.URL,
 		"AWS_REGION":                   awstest.Region,
 		"AWS_ENDPOINT_URL_DYNAMODB":    awstest.DynamoDBURL(t),
 		"AWS_ENDPOINT_URL_SQS":         awstest.SQSURL(t),
@@ -63,9 +67,11 @@ func newStack(t *testing.T, config string) *stack {
 	}))
 	t.Cleanup(lambda.Close)
 	vars["SLUICE_FLUSH_URL"] = lambda.URL
-	p, ctx := Process{Env: lookup(vars), Stdout: s.log, HTTP: new(fresh)}, t.Context()
+	p, ctx := Process{Env: lookup(vars), Stdout: s.log, HTTP: new(fresh), Language: language.JQ}, t.Context()
 	var err error
 	s.ingest, err = Ingest(ctx, p)
+	require.NoError(t, err)
+	s.receive, err = Receive(ctx, p)
 	require.NoError(t, err)
 	s.check, err = Check(ctx, p)
 	require.NoError(t, err)
@@ -116,7 +122,7 @@ func (s *stack) post(source, body string) {
 	require.Equal(s.t, http.StatusAccepted, answer.StatusCode, answer.Body)
 }
 
-// The five functions, as they are deployed, take an event in, check its group,
+// The six functions, as they are deployed, take an event in, check its group,
 // deliver it, bury what is refused, and replay it.
 func TestStack(t *testing.T) {
 	t.Parallel()
@@ -135,10 +141,12 @@ sources:
   now: {type: http, auth: {bearer: [env:TOKEN]}}
   soon: {type: http, auth: {bearer: [env:TOKEN]}}
   rare: {type: http, auth: {bearer: [env:TOKEN]}}
+  work: {type: sqs, queue: env:QUEUE_URL}
 destinations:
   crm: {type: http, url: %q, allowPrivate: true}
 buffers:
   now: {from: [now], to: crm, batch: {maxItems: 1}, size: 10}
+  work: {from: [work], to: crm, batch: {maxItems: 1}, dedupe: {window: 1m}, filter: ".n", transform: "{m: .n}"}
   soon: {from: [soon], to: crm, batch: {idleTimeoutMs: 100, maxWaitFromFirstMs: 1000}}
   rare: {from: [rare], to: crm, flush: {every: 5m}}
 `, crm.URL))
@@ -167,6 +175,19 @@ buffers:
 	answer = call(t, s.control, http.MethodPost, "/v1/deadletters/replay", "control-token", "")
 	require.JSONEq(t, `{"replayed":1,"failed":0,"left":0}`, answer.Body)
 	require.Equal(t, `replay {"n":2}`+"\n", <-got)
+
+	// it comes by queue, and is shaped on its way; again, it is a double
+	_, err := s.sqs.SendMessage(t.Context(), &vendor.SendMessageInput{QueueUrl: &s.work.URL, MessageBody: aws.String(`{"n":5}`)})
+	require.NoError(t, err)
+	s.pump(s.work, func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		for range 2 {
+			answer, err := s.receive(ctx, edge.ReceiveEvent{SQSEvent: e})
+			require.Empty(t, failures(t, answer, err))
+		}
+		return events.SQSEventResponse{}, nil
+	})
+	s.pump(s.hands, s.deliver)
+	require.Equal(t, `items {"m":5}`+"\n", <-got)
 
 	// it leaves by flushes alone: of the minute, of a call, and by hand
 	s.post("rare", `{"n":3}`)

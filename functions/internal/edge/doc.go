@@ -4,5 +4,6 @@
 //
 //	API Gateway HTTP API, function URL ─▶ HTTP ─▶ http.Request ─▶ handler ─▶ answer
 //	SQS ────────────────────────────────▶ Queue ─▶ a message each, side by side ─▶ the ids of those that failed
+//	SQS, of a source ───────────────────▶ ReceiveEvent ─▶ events ─▶ the ids of those that were not taken
 //	EventBridge Scheduler, by hand ─────▶ FlushEvent
 package edge

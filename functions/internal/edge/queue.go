@@ -34,13 +34,8 @@ type Queue[T any] struct {
 // what a hint was for is found by the sweep. It fails on events that SQS has
 // not made.
 func (q *Queue[T]) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
-	if len(e.Records) == 0 {
-		return events.SQSEventResponse{}, core.Errorf(core.Invalid, "not an event of SQS: it has no records")
-	}
-	for i := range e.Records {
-		if s := e.Records[i].EventSource; s != sqsSource {
-			return events.SQSEventResponse{}, core.Errorf(core.Invalid, "not an event of SQS: record %d is from %q", i, s)
-		}
+	if err := fromSQS(e); err != nil {
+		return events.SQSEventResponse{}, err
 	}
 	errs := make([]error, len(e.Records))
 	var working sync.WaitGroup
@@ -56,6 +51,19 @@ func (q *Queue[T]) Handle(ctx context.Context, e events.SQSEvent) (events.SQSEve
 		}
 	}
 	return events.SQSEventResponse{BatchItemFailures: failures}, nil
+}
+
+// fromSQS refuses an event that SQS has not made.
+func fromSQS(e events.SQSEvent) error {
+	if len(e.Records) == 0 {
+		return core.Errorf(core.Invalid, "not an event of SQS: it has no records")
+	}
+	for i := range e.Records {
+		if s := e.Records[i].EventSource; s != sqsSource {
+			return core.Errorf(core.Invalid, "not an event of SQS: record %d is from %q", i, s)
+		}
+	}
+	return nil
 }
 
 // one works on one message, and says whether it is to be delivered again. One

@@ -1,0 +1,194 @@
+package cloud
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/stretchr/testify/require"
+
+	"sluice/core"
+	"sluice/functions/internal/edge"
+	"sluice/functions/internal/language"
+	"sluice/infra/memory"
+)
+
+// relayed is a configuration of a queue, and of all that shapes and delays.
+const relayed = `
+sources:
+  work: {type: sqs, queue: env:QUEUE_URL}
+  now: {type: http, auth: {bearer: [env:TOKEN]}, ack: delivered, respondTimeout: 2s}
+destinations:
+  crm: {type: http, url: "https://crm.example.com/", transform: "{n: .n}", breaker: {failures: 1, cooldown: 10m}, retry: {maxAttempts: 2}}
+buffers:
+  b: {from: [work], to: crm, filter: ".n > 1", batch: {maxItems: 1}, size: 2}
+  later: {from: [work], to: crm, deliverAfter: 1h, filter: ".n == 9"}
+  now: {from: [now], to: crm, batch: {maxItems: 1}}
+`
+
+func relay(t *testing.T) *rig {
+	t.Helper()
+	vars := variables(t, relayed)
+	vars["QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/work.fifo"
+	return setUpWith(t, vars)
+}
+
+// receives hands messages of a queue over, each with its group and number.
+func (r *rig) receives(queue string, messages ...[2]string) ([]string, error) {
+	r.t.Helper()
+	h, err := r.receive(r.outside)
+	require.NoError(r.t, err)
+	var bodies []string
+	for _, m := range messages {
+		bodies = append(bodies, `{"n":`+m[1]+`}`)
+	}
+	e := edge.ReceiveEvent{SQSEvent: from(queue, bodies...)}
+	for i, m := range messages {
+		e.Records[i].Attributes = map[string]string{"MessageGroupId": m[0]}
+	}
+	answer, err := h(r.t.Context(), e)
+	if err != nil {
+		return nil, err
+	}
+	return failures(r.t, answer, nil), nil
+}
+
+// What there is room for is taken, what the filter drops is done with, and the
+// rest stays in the queue.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	r := relay(t)
+	left, err := r.receives("work.fifo", [2]string{"g", "1"}, [2]string{"g", "2"}, [2]string{"h", "3"})
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.EqualValues(t, 2, r.pending())
+	require.Len(t, r.queue.all(), 2)
+
+	left, err = r.receives("work.fifo", [2]string{"g", "4"}, [2]string{"h", "5"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"m0", "m1"}, left, "the buffer is full")
+	line := r.log.line(t, "messages stay in their queue")
+	require.Equal(t, "full", line["code"])
+	require.NotContains(t, r.log.String(), `"sluice_failures_total":`, "which is no failure")
+
+	_, err = r.receives("other", [2]string{"g", "1"})
+	require.Equal(t, core.NotFound, core.CodeOf(err))
+	require.ErrorContains(t, err, "no source of type sqs has the queue other")
+}
+
+// Without the store all messages stay, and that is a failure.
+func TestReceiveWithoutStore(t *testing.T) {
+	t.Parallel()
+	r := relay(t)
+	r.outside.store = refusing{r.store}
+	left, err := r.receives("work.fifo", [2]string{"g", "2"}, [2]string{"h", "3"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"m0", "m1"}, left)
+	require.Contains(t, r.log.String(), `"sluice_failures_total":`)
+}
+
+// refusing is a store that takes nothing.
+type refusing struct{ *memory.Store }
+
+func (refusing) Append(context.Context, core.Millis, []core.Part) ([]core.Appended, error) {
+	return nil, core.Errorf(core.Unavailable, "the table does not answer")
+}
+
+// Two sources can't share a queue: whose a message is would be chance.
+func TestReceiveQueueOfTwo(t *testing.T) {
+	t.Parallel()
+	r := setUp(t, `
+sources:
+  a: {type: sqs, queue: "https://sqs.eu-central-1.amazonaws.com/1/work"}
+  b: {type: sqs, queue: "https://sqs.eu-central-1.amazonaws.com/1/work"}
+`)
+	_, err := r.receive(r.outside)
+	require.ErrorContains(t, err, "sources a and b both have the queue work")
+}
+
+// What was held goes on when its time has come: the deliver function moves it,
+// without a slot of any destination.
+func TestDelay(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := relay(t)
+		left, err := r.receives("work.fifo", [2]string{"g", "9"})
+		require.NoError(t, err)
+		require.Empty(t, left)
+		hints := r.timer.all()
+		require.NotEmpty(t, hints)
+		<-time.After(2 * time.Hour)
+		for _, h := range hints {
+			require.NoError(t, core.NewChecker(r.catalog, r.ports(r.outside)).Check(t.Context(), h))
+		}
+		deliver := r.deliver(r.outside, r.sender)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		moved := false
+		for _, d := range r.queue.all() {
+			of, held := core.Held(d.Ref.Buffer)
+			moved = moved || held && of == "later"
+			_, err := deliver(ctx, events.SQSEvent{Records: from("deliveries", deliveryOf(t, d)).Records})
+			require.NoError(t, err)
+		}
+		require.True(t, moved)
+		g, err := r.store.Group(t.Context(), core.Ref{Buffer: "later", Key: "g"})
+		require.NoError(t, err)
+		require.NotZero(t, g.Tail, "it waits in its own buffer now")
+	})
+}
+
+// The breaker that a send has opened is known to the flush and control functions.
+func TestBreaker(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := relay(t)
+		_, err := r.receives("work.fifo", [2]string{"g", "2"})
+		require.NoError(t, err)
+		r.crm.answer = func(context.Context, *core.Batch) core.Response {
+			return core.Response{Status: http.StatusServiceUnavailable}
+		}
+		require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "g"))))
+		require.Equal(t, `{"n":2}`, string(r.crm.batches()[0].Items[0].Body))
+		state, err := core.BreakerOf(t.Context(), r.outside.shared, "crm")
+		require.NoError(t, err)
+		require.NotZero(t, state.Until)
+
+		r.log.text.Reset()
+		_, err = r.flushing(r.outside, r.sender, new(upkeep))(t.Context(), minute)
+		require.NoError(t, err)
+		require.Contains(t, r.log.String(), `"sluice_breaker_open":1`)
+	})
+}
+
+// Whoever waits for the outcome hears it, or after its time that it is pending.
+func TestIngestThatWaits(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := relay(t)
+		h, err := r.ingest(r.outside)
+		require.NoError(t, err)
+		begin := time.Now()
+		answer := call(t, h, http.MethodPost, "/v1/sources/now", "orders-token", `{"n":5}`)
+		require.Contains(t, answer.Body, `"pending"`)
+		require.Equal(t, 2*time.Second, time.Since(begin))
+	})
+}
+
+// What can't be compiled keeps a function from starting, with its place; one that
+// runs no program does not look.
+func TestProgramsThatAreBroken(t *testing.T) {
+	t.Parallel()
+	vars := variables(t, `
+sources: {s: {type: http, auth: none}}
+destinations: {crm: {type: http, url: "https://crm.example.com/"}}
+buffers: {b: {from: [s], to: crm, filter: ".a["}}
+`)
+	p := Process{Env: lookup(vars), Stdout: new(output), Language: language.JQ}
+	_, err := setup(t.Context(), p, noSecrets)
+	require.ErrorContains(t, err, "sluice.yaml:4:")
+	require.ErrorContains(t, err, "buffers.b.filter: is not a jq program: 1:4: unexpected EOF")
+	p.Language = nil
+	_, err = setup(t.Context(), p, noSecrets)
+	require.NoError(t, err)
+}
