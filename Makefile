@@ -201,14 +201,17 @@ invoke: ## Run FUNCTION here with EVENT and CONFIG (events/sluice.yaml); needs D
 # What `sam build` calls for each function of template.yaml, and anybody may by
 # hand: make build-IngestFunction ARTIFACTS_DIR=dir. Without the version control
 # stamp, code that has not changed is not deployed again.
-LAMBDAS := ingest check deliver flush control
-LAMBDA_TARGETS := build-IngestFunction build-CheckFunction build-DeliverFunction build-FlushFunction build-ControlFunction
+LAMBDAS := ingest receive check deliver flush control
+LAMBDA_TARGETS := build-IngestFunction build-ReceiveFunction build-CheckFunction build-DeliverFunction build-FlushFunction build-ControlFunction
+
+# These call none but AWS, which answers by HTTP/1.1: they are smaller without HTTP/2.
+build-IngestFunction build-ReceiveFunction build-CheckFunction: LEAN := ,nethttpomithttp2
 
 .PHONY: $(LAMBDA_TARGETS)
 $(LAMBDA_TARGETS): build-%Function:
 	@test -n "$(ARTIFACTS_DIR)" || { echo "make $@ ARTIFACTS_DIR=dir: say where to build it"; exit 2; }
 	@test -n "$(LAMBDARCH)" || { echo "samconfig.toml has no Architecture for ENV=$(ENV)"; exit 2; }
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(LAMBDARCH) $(GO) build -buildvcs=false -tags lambda.norpc -trimpath -ldflags "-s -w" \
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(LAMBDARCH) $(GO) build -buildvcs=false -tags lambda.norpc$(LEAN) -trimpath -ldflags "-s -w" \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $* | tr A-Z a-z)
 	cp $(CONFIG) "$(ARTIFACTS_DIR)/sluice.yaml"
 

@@ -101,7 +101,8 @@ func template(t *testing.T) deployed {
 			"flush":   number(t, text, `(?m)^  FlushMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 		},
 		sources:    strings.Count(text, "Type: SQS\n"),
-		alarmed:    strings.Count(text, "MetricName: ") - strings.Count(text, "MetricName: Url"), // there is no function URL
+		// There is no function URL, and no queue as a source.
+		alarmed:    strings.Count(text, "MetricName: ") - strings.Count(text, "MetricName: Url") - strings.Count(text, "Condition: HasReceiveAlarms\n"),
 		dashboards: strings.Count(text, "Type: AWS::CloudWatch::Dashboard\n"),
 		retention:  time.Duration(core.RetentionRange.Default),
 	}

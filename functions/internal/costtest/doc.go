@@ -2,7 +2,7 @@
 // has nothing but tests: they run the functions as they are deployed, count
 // what these ask of AWS, and price that.
 //
-//	five functions ─▶ wire ─▶ DynamoDB stand-in    requests, read and write units, index writes, bytes kept
+//	the functions  ─▶ wire ─▶ DynamoDB stand-in    requests, read and write units, index writes, bytes kept
 //	  (cloud)          │ ───▶ sqstest              sends; receives and deletes are Lambda's, and made here
 //	                   └────▶ schedulertest        schedules, which fire into the check queue
 //

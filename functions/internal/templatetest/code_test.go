@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"sluice/functions/internal/lambdatest"
 	"sluice/infra/awstest"
 )
 
@@ -108,7 +109,7 @@ func TestEntryPoints(t *testing.T) {
 		require.FileExists(t, filepath.Join(root, "functions", folder, "main.go"))
 		recipe := strings.ReplaceAll(dryRun(t, "build-"+name, "ARTIFACTS_DIR=/out", "CONFIG=sluice.yaml"), "\\\n", " ")
 		for _, part := range []string{
-			"CGO_ENABLED=0", "GOOS=linux", "-tags lambda.norpc", "-trimpath", `-ldflags "-s -w"`,
+			"CGO_ENABLED=0", "GOOS=linux", "-tags " + lambdatest.Tags(folder) + " ", "-trimpath", `-ldflags "-s -w"`,
 			`-o "/out/bootstrap" ./functions/` + folder + "\n", `cp sluice.yaml "/out/sluice.yaml"`,
 		} {
 			require.Contains(t, recipe, part, name)

@@ -91,6 +91,9 @@ func start(t *testing.T, function string, a *actions) lambdatest.Handler {
 	case "ingest":
 		h, err := cloud.Ingest(ctx, p)
 		return handler(t, h, err)
+	case "receive":
+		h, err := cloud.Receive(ctx, p)
+		return handler(t, h, err)
 	case "check":
 		h, err := cloud.Check(ctx, p)
 		return handler(t, h, err)

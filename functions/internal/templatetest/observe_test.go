@@ -41,8 +41,11 @@ func TestAlarms(t *testing.T) {
 	for _, name := range resources(t, template, "AWS::CloudWatch::Alarm") {
 		p := properties(t, template, name)
 		condition := "HasAlarms"
-		if name == "IngestUrlServerErrors" {
+		switch name {
+		case "IngestUrlServerErrors":
 			condition = "HasIngestUrlAlarm"
+		case "ReceiveErrors", "ReceiveThrottles":
+			condition = "HasReceiveAlarms"
 		}
 		require.Equal(t, condition, at(t, template, "Resources", name, "Condition"), name)
 		require.NotEmpty(t, p["AlarmDescription"], name)

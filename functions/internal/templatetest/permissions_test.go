@@ -39,7 +39,16 @@ var uses = map[string]map[permission]string{
 	"IngestFunction": {
 		{"dynamodb:UpdateItem", table}:          "Store.Append numbers",
 		{"dynamodb:PutItem", table}:             "Store.Append writes segments",
-		{"dynamodb:GetItem", table}:             "Store.Append reads sizes, and whether a put whose answer was lost has been done",
+		{"dynamodb:GetItem", table}:             "Store.Append reads sizes and tickets, and whether a put whose answer was lost has been done",
+		{"sqs:SendMessage", checks}:             "Timer.Arm, near",
+		{"sqs:SendMessage", deliveries}:         "Queue.Hand, for what has reached maxItems or maxBytes",
+		{"scheduler:CreateSchedule", schedules}: "Timer.Arm, far",
+		{"iam:PassRole", "ScheduleRole"}:        "Timer.Arm, far: the role that the schedule acts as",
+	},
+	"ReceiveFunction": {
+		{"dynamodb:UpdateItem", table}:          "Store.Append numbers",
+		{"dynamodb:PutItem", table}:             "Store.Append writes segments",
+		{"dynamodb:GetItem", table}:             "Store.Append reads sizes and tickets, and whether a put whose answer was lost has been done",
 		{"sqs:SendMessage", checks}:             "Timer.Arm, near",
 		{"sqs:SendMessage", deliveries}:         "Queue.Hand, for what has reached maxItems or maxBytes",
 		{"scheduler:CreateSchedule", schedules}: "Timer.Arm, far",
@@ -88,7 +97,8 @@ var uses = map[string]map[permission]string{
 		{"iam:PassRole", "ScheduleRole"}:        "Timer.Arm, far: the role that the schedule acts as",
 	},
 	"ControlFunction": {
-		{"dynamodb:GetItem", table}:                  "Store.Group",
+		{"dynamodb:GetItem", table}:                  "Store.Group, and Coordinator.Change",
+		{"dynamodb:PutItem", table}:                  "Coordinator.Change, of breakers and rate limits: no other items",
 		{"dynamodb:BatchGetItem", table}:             "Store.Groups and Store.Stats",
 		{"dynamodb:Query", byCheck}:                  "Store.Groups and Store.Stats",
 		{"dynamodb:Query", byClaim}:                  "Store.Groups and Store.Stats",
@@ -110,7 +120,7 @@ var attached = map[string]struct {
 	permissions map[permission]string
 }{
 	"SecretsPolicy": {
-		[]string{"IngestFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
+		[]string{"IngestFunction", "ReceiveFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{
 			{"ssm:GetParameters", parameters}:          "ssm:NAME in sluice.yaml",
 			{"ssm:GetParameters", references}:          "secretsmanager:NAME, which Parameter Store passes on",
@@ -118,8 +128,16 @@ var attached = map[string]struct {
 		},
 	},
 	"SecretsKeyPolicy": {
-		[]string{"IngestFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
+		[]string{"IngestFunction", "ReceiveFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{{"kms:Decrypt", "SecretsKeyArn"}: "secrets under the user's own key"},
+	},
+	"SourceQueuePolicy": {
+		[]string{"ReceiveFunction"},
+		map[permission]string{
+			{"sqs:ReceiveMessage", "SourceQueueArn"}:     "Lambda's poller",
+			{"sqs:DeleteMessage", "SourceQueueArn"}:      "Lambda's poller",
+			{"sqs:GetQueueAttributes", "SourceQueueArn"}: "Lambda's poller",
+		},
 	},
 	"DestinationQueuesPolicy": {
 		senders, map[permission]string{{"sqs:SendMessage", "DestinationQueueArns"}: "Sender.Send, destinations of type sqs"},
@@ -135,7 +153,7 @@ var attached = map[string]struct {
 		},
 	},
 	"TracingPolicy": {
-		[]string{"IngestFunction", "CheckFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
+		[]string{"IngestFunction", "ReceiveFunction", "CheckFunction", "DeliverFunction", "FlushFunction", "ControlFunction"},
 		map[permission]string{
 			{"xray:PutTraceSegments", "*"}:    "Lambda, when traced",
 			{"xray:PutTelemetryRecords", "*"}: "Lambda, when traced",
@@ -234,7 +252,22 @@ func TestPassRole(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, 4, passing)
+	require.Equal(t, 5, passing)
+}
+
+// TestControlWrites: control writes what functions share, and nothing else.
+func TestControlWrites(t *testing.T) {
+	t.Parallel()
+	template := load(t)
+	policy := within[list](t, properties(t, template, "ControlRole"), "Policies")[0]
+	for _, s := range within[list](t, policy, "PolicyDocument", "Statement") {
+		if slices.Contains(words(t, at(t, s, "Action")), "dynamodb:PutItem") {
+			require.Equal(t, "dynamodb:PutItem", at(t, s, "Action"))
+			require.Equal(t, object{"ForAllValues:StringLike": object{"dynamodb:LeadingKeys": "c/=*"}}, at(t, s, "Condition"))
+			return
+		}
+	}
+	require.Fail(t, "it may not write")
 }
 
 // TestScheduleRoles: Scheduler acts for the stack's own group alone, and can

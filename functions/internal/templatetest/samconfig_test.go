@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"sluice/core"
 )
 
 // environment is one of samconfig.toml.
@@ -106,6 +108,20 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for name, p := range within[object](t, load(t), "Parameters") {
 		require.NoError(t, accepts(t, p, fmt.Sprint(at(t, p, "Default"))), name)
+	}
+}
+
+// TestSourceQueue: only a queue's own ARN is one.
+func TestSourceQueue(t *testing.T) {
+	t.Parallel()
+	p := within[object](t, load(t), "Parameters", core.QueueParameterAWS)
+	for value, ok := range map[string]bool{
+		"arn:aws:sqs:eu-west-1:123456789012:orders":               true,
+		"arn:aws-cn:sqs:cn-north-1:123456789012:in_turn.fifo":     true,
+		"arn:aws:sqs:eu-west-1:123456789012:*":                    false,
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders": false,
+	} {
+		require.Equal(t, ok, accepts(t, p, value) == nil, value)
 	}
 }
 

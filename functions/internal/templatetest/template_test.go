@@ -18,7 +18,7 @@ const root = "../../.."
 
 // functions are the entry points by the logical names of their resources.
 var functions = map[string]string{
-	"IngestFunction": "ingest", "CheckFunction": "check", "DeliverFunction": "deliver",
+	"IngestFunction": "ingest", "ReceiveFunction": "receive", "CheckFunction": "check", "DeliverFunction": "deliver",
 	"FlushFunction": "flush", "ControlFunction": "control",
 }
 

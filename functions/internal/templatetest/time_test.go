@@ -48,6 +48,23 @@ func TestQueues(t *testing.T) {
 	require.Equal(t, 3, sources)
 }
 
+// TestSourceQueueMapping: a queue of either kind may be a source, with SQS's own
+// visibility timeout, and a message that is not taken does not repeat its neighbours.
+func TestSourceQueueMapping(t *testing.T) {
+	t.Parallel()
+	template := load(t)
+	p := properties(t, template, "SourceQueueMapping")
+	require.Equal(t, "HasSourceQueue", at(t, template, "Resources", "SourceQueueMapping", "Condition"))
+	require.Equal(t, "SourceQueuePolicy", at(t, template, "Resources", "SourceQueueMapping", "DependsOn"), "Lambda tries whether it may read")
+	require.Equal(t, "ReceiveFunction", target(p["FunctionName"]))
+	require.Equal(t, object{"Ref": core.QueueParameterAWS}, p["EventSourceArn"])
+	require.Equal(t, list{"ReportBatchItemFailures"}, p["FunctionResponseTypes"])
+	require.Equal(t, 10, p["BatchSize"], "the most of a fifo queue")
+	require.NotContains(t, p, "MaximumBatchingWindowInSeconds", "which a fifo queue can't have")
+	require.Equal(t, []int{2, 1000}, bounds(t, template, at(t, p, "ScalingConfig", "MaximumConcurrency")))
+	require.Less(t, within[int](t, properties(t, template, "ReceiveFunction"), "Timeout"), 30, "Lambda refuses a queue whose messages come back sooner")
+}
+
 // TestMessages: a queue of hints adds no delay of its own, and a queue of dead
 // letters takes the largest that there are.
 func TestMessages(t *testing.T) {
@@ -79,6 +96,9 @@ func TestLoops(t *testing.T) {
 // events are what starts a function.
 func events(t *testing.T, template object, function string) map[string]any {
 	t.Helper()
+	if _, ok := properties(t, template, function)["Events"]; !ok {
+		return nil
+	}
 	return within[object](t, properties(t, template, function), "Events")
 }
 
@@ -157,6 +177,8 @@ func TestHTTPTimeouts(t *testing.T) {
 			require.Less(t, 1000*within[int](t, properties(t, template, name), "Timeout"), api, event)
 		}
 	}
+	ingest := time.Duration(within[int](t, properties(t, template, "IngestFunction"), "Timeout")) * time.Second
+	require.GreaterOrEqual(t, ingest, time.Duration(core.RespondRange.Max)+3*time.Second, "a sender may wait for the outcome")
 	require.Equal(t, map[string]string{
 		"POST /v1/sources/{proxy+}": "IngestFunction",
 		"GET /healthz":              "IngestFunction",
