@@ -26,7 +26,7 @@ func (v *validation) sqsSource(path string, s *Source) {
 	case s.Queue == "":
 		v.add(path+".queue", "is missing", "an sqs source needs the URL of its queue, or a reference to it such as env:QUEUE_URL")
 	case !IsReference(string(s.Queue)):
-		if problem := sourceQueueProblem(string(s.Queue)); problem != "" {
+		if problem := SourceQueueProblem(string(s.Queue)); problem != "" {
 			v.add(path+".queue", problem, "must be the URL of a queue, such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders, or a reference to it such as env:QUEUE_URL")
 		}
 	}
@@ -42,9 +42,9 @@ func (v *validation) sqsSource(path string, s *Source) {
 	}
 }
 
-// sourceQueueProblem says what is wrong with the URL of a source's queue, or
+// SourceQueueProblem says what is wrong with the URL of a source's queue, or
 // "". Only from a private address do events come in the clear.
-func sourceQueueProblem(s string) string {
+func SourceQueueProblem(s string) string {
 	if problem := urlProblem(s); problem != "" {
 		return problem
 	}

@@ -4,7 +4,7 @@
 //	sluice.yaml ─▶ services: catalog, ingester, checker, deliverer, senders, HTTP handler
 //	                  │ replaced as a whole when the configuration is read again
 //	                  ▼
-//	node: store, timer, queue, sweep ── live as long as the process
+//	node: store, timer, queue, sources that are read, sweep ── live as long as the process
 //
 // Because the node outlives the services, a new configuration drops no
 // connection and no hint: requests and sends that have begun end on the old

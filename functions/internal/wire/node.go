@@ -34,6 +34,8 @@ type node struct {
 	parts parts
 	log   *slog.Logger
 
+	finish time.Duration // how long a source may go on with what it has received
+
 	working context.Context //nolint:containedctx // of the process: its end begins the stop
 	endWork context.CancelFunc
 	sending context.Context //nolint:containedctx // of flushes: its end cuts their sends off
@@ -44,6 +46,7 @@ type node struct {
 	retiring sync.WaitGroup // old services whose work has not ended
 	sweeping sync.WaitGroup
 	flushing schedule
+	sources  intakes
 }
 
 // use returns the present services, which stay open until done is called.
@@ -56,11 +59,12 @@ func (n *node) use() (s *services, done func()) {
 
 func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	clock := system.Clock()
-	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log}
+	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log, finish: max(min(lastWords, o.Grace/2), 1)}
 	n.working, n.endWork = context.WithCancel(context.Background())
 	n.sending, n.cut = context.WithCancel(context.Background())
 	n.queue = queue.New(n.concurrency)
 	n.flushing.flush = n.flush
+	n.sources.run = n.receive
 	metrics := observe.NewMetrics(store.Stats, clock)
 	last := new(api.LastAttempts)
 	letters := store.DeadLetters()
@@ -122,6 +126,7 @@ func (n *node) start(c *core.Config) error {
 	n.log.Info("deadlines armed", "count", armed)
 	n.sweeping.Go(func() { n.sweep(n.working) })
 	n.flushing.set(n.working, s.flusher.Scheduled())
+	n.sources.set(n.working, s.intakes)
 	return nil
 }
 
@@ -179,6 +184,7 @@ func (n *node) reconfigure(c *core.Config) error {
 	_, err = s.sweeper.Resume(context.Background())
 	n.report("arm deadlines by the new configuration", err)
 	n.flushing.set(n.working, s.flusher.Scheduled())
+	n.sources.set(n.working, s.intakes)
 	return nil
 }
 
@@ -189,9 +195,11 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// halt ends what begins work by itself. Flushes begin no more sends.
+// halt ends what begins work by itself, sources first: they end with what they
+// have received. Flushes begin no more sends.
 func (n *node) halt() {
 	n.endWork()
+	n.sources.going.Wait()
 	n.sweeping.Wait()
 	n.timer.Stop()
 }

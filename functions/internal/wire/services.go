@@ -16,6 +16,8 @@ import (
 // services are the core on one configuration, with its way in and its ways out.
 type services struct {
 	catalog   *core.Catalog
+	ingester  *core.Ingester
+	intakes   []intake
 	checker   *core.Checker
 	deliverer *core.Deliverer
 	sweeper   *core.Sweeper
@@ -54,6 +56,10 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	if err != nil {
 		return nil, err
 	}
+	queues, err := intakesOf(c, &p)
+	if err != nil {
+		return nil, err
+	}
 	open, err := senders.Open(c, openers(p.resolve, p.stdout, p.ports.Clock))
 	if err != nil {
 		return nil, err
@@ -61,9 +67,10 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	ports := p.ports
 	ports.Sender = open.Sender
 	flusher := core.NewFlusher(catalog, ports, p.cadence)
+	ingester := core.NewIngester(catalog, ports)
 	handler, err := api.New(api.Backend{
 		Catalog:     catalog,
-		Ingester:    core.NewIngester(catalog, ports),
+		Ingester:    ingester,
 		Refused:     ports.Observer.Refused,
 		Replayer:    core.NewReplayer(catalog, ports, p.letters),
 		Store:       ports.Store,
@@ -83,6 +90,8 @@ func newServices(c *core.Config, p parts) (*services, error) {
 	}
 	return &services{
 		catalog:   catalog,
+		ingester:  ingester,
+		intakes:   queues,
 		checker:   core.NewChecker(catalog, ports),
 		deliverer: core.NewDeliverer(catalog, ports),
 		sweeper:   core.NewSweeper(catalog, ports),
