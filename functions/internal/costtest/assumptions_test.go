@@ -100,7 +100,7 @@ func template(t *testing.T) deployed {
 			"deliver": number(t, text, `(?m)^  DeliverMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 			"flush":   number(t, text, `(?m)^  FlushMemory:\n(?:    .*\n)*?    Default: (\d+)$`),
 		},
-		sources:    strings.Count(text, "Type: SQS\n"),
+		sources: strings.Count(text, "Type: SQS\n"),
 		// There is no function URL, and no queue as a source.
 		alarmed:    strings.Count(text, "MetricName: ") - strings.Count(text, "MetricName: Url") - strings.Count(text, "Condition: HasReceiveAlarms\n"),
 		dashboards: strings.Count(text, "Type: AWS::CloudWatch::Dashboard\n"),

@@ -31,14 +31,18 @@ func TestMillion(t *testing.T) {
 
 // TestSteps counts what each thing on a group's way asks for.
 func TestSteps(t *testing.T) {
+	compare(t, "steps", stepTable(append(steps(deploy(t, "")), windowSteps(deploy(t, windowed))...)))
+}
+
+func stepTable(steps []step) *table {
 	b := table{head: []string{"step", "DynamoDB requests", "write units: table + indexes", "read units", "SQS requests", "a million of them"}}
-	for _, p := range append(steps(deploy(t, "")), windowSteps(deploy(t, windowed))...) {
+	for _, p := range steps {
 		b.rows = append(b.rows, []string{
 			p.name, fmt.Sprintf("%.0f", p.calls), fmt.Sprintf("%.0f + %.0f", p.write, p.indexed), fmt.Sprintf("%.0f", p.read),
 			fmt.Sprintf("%.0f", p.sent+p.polled), dollars(p.times(million).cost(0)),
 		})
 	}
-	compare(t, "steps", &b)
+	return &b
 }
 
 // TestIdle prices a month in which nothing happens.

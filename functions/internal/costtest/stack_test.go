@@ -68,14 +68,16 @@ type stack struct {
 	fired     chan struct{} // gets one for each schedule that has fired
 
 	ingest     cloud.HTTPHandler
+	receive    cloud.ReceiveHandler
 	checks     cloud.QueueHandler
 	deliveries cloud.QueueHandler
 	flush      cloud.FlushHandler
 }
 
 // deploy makes one, whose clock stands still. Its buffers are those of the
-// configuration, or instead of the one that fills, others.
-func deploy(t *testing.T, instead string) *stack {
+// configuration, or instead of the one that fills, others. In the rest of the
+// configuration, the second of each pair takes the place of the first.
+func deploy(t *testing.T, instead string, pairs ...string) *stack {
 	t.Helper()
 	begin := time.Now().Truncate(time.Hour).Add(time.Hour + time.Minute) // the first minute of an hour has more to do
 	s := &stack{t: t, deployed: template(t), mint: newMint(), now: begin, fired: make(chan struct{}, 16)}
@@ -92,11 +94,13 @@ func deploy(t *testing.T, instead string) *stack {
 		queues: queues, schedules: schedules,
 	}
 	p := cloud.Process{
-		Env: s.variables(s.destination(), instead), Stdout: s, HTTP: s.wire,
+		Env: s.variables(s.destination(), instead, pairs), Stdout: s, HTTP: s.wire,
 		Clock: core.ClockFunc(func() core.Millis { return core.At(s.time()) }),
 	}
 	var err error
 	s.ingest, err = cloud.Ingest(t.Context(), p)
+	require.NoError(t, err)
+	s.receive, err = cloud.Receive(t.Context(), p)
 	require.NoError(t, err)
 	s.checks, err = cloud.Check(t.Context(), p)
 	require.NoError(t, err)
@@ -121,8 +125,9 @@ func (s *stack) destination() string {
 	return server.URL
 }
 
-func (s *stack) variables(destination, instead string) cloud.Lookup {
+func (s *stack) variables(destination, instead string, pairs []string) cloud.Lookup {
 	text := strings.ReplaceAll(configuration, "DESTINATION", destination)
+	text = strings.NewReplacer(pairs...).Replace(text)
 	if instead != "" {
 		text = regexp.MustCompile(`(?m)^  full: {from.*\n`).ReplaceAllString(text, instead)
 	}
