@@ -9,12 +9,13 @@ import (
 // Left is what a buffer holds after a final flush: nothing, once it has run
 // empty.
 type Left struct {
-	Buffer string `json:"buffer"` // it may be one that is not configured any more
+	Buffer string `json:"buffer"` // it may be one that is not configured any more; one that delays may be there twice
 	Groups int    `json:"groups"`
 	Items  int64  `json:"items"`
 
-	// OpenItems are those of them whose time windows are not over, which no
-	// flush ships, and OpenUntil is when the last of these windows ends.
+	// OpenItems are those of them that no flush ships: whose time windows are not
+	// over, or that are held until their time has come. OpenUntil is when the last
+	// of these may leave.
 	OpenItems int64  `json:"openItems,omitempty"`
 	OpenUntil string `json:"openUntil,omitempty"` // RFC 3339
 }
@@ -36,17 +37,19 @@ func (r *flushes) left(ctx context.Context) ([]Left, error) {
 		if l.Items == 0 {
 			continue
 		}
-		if sub := r.catalog.Buffer(l.Buffer); sub != nil && sub.Buffer.Window != nil {
+		of, held := core.Held(l.Buffer)
+		if sub := r.catalog.Buffer(l.Buffer); sub != nil && (held || sub.Buffer.Window != nil || sub.Buffer.Ordered) {
 			if err := r.open(ctx, sub, &l); err != nil {
 				return nil, err
 			}
 		}
+		l.Buffer = of
 		left = append(left, l)
 	}
 	return left, nil
 }
 
-// open adds which of a buffer's windows are open.
+// open adds which of a buffer's windows are open, or groups held.
 func (r *flushes) open(ctx context.Context, sub *core.Subscription, l *Left) error {
 	groups, err := r.store.Groups(ctx, l.Buffer, nil, mostGroups)
 	if err != nil {
@@ -55,9 +58,13 @@ func (r *flushes) open(ctx context.Context, sub *core.Subscription, l *Left) err
 	var last core.Millis
 	now := r.clock.Now()
 	for i := range groups {
-		if w, ok := sub.Window(groups[i].Ref); ok && w.End > now {
+		until := groups[i].Hold
+		if w, ok := sub.Window(groups[i].Ref); ok {
+			until = w.End
+		}
+		if until > now {
 			l.OpenItems += int64(groups[i].Pending())
-			last = max(last, w.End)
+			last = max(last, until)
 		}
 	}
 	if last != 0 {

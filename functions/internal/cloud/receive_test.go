@@ -119,6 +119,11 @@ func TestDelay(t *testing.T) { //nolint:paralleltest // a bubble
 		require.Empty(t, left)
 		hints := r.timer.all()
 		require.NotEmpty(t, hints)
+		flushed, err := r.flushing(r.outside, r.sender, new(upkeep))(t.Context(), edge.FlushEvent{Flush: &edge.FlushCall{Final: true, Force: true}})
+		require.NoError(t, err)
+		require.Len(t, flushed.Left, 1, "no flush makes it leave early")
+		require.Equal(t, Left{Buffer: "later", Groups: 1, Items: 1, OpenItems: 1, OpenUntil: flushed.Left[0].OpenUntil}, flushed.Left[0])
+		require.NotEmpty(t, flushed.Left[0].OpenUntil)
 		<-time.After(2 * time.Hour)
 		for _, h := range hints {
 			require.NoError(t, core.NewChecker(r.catalog, r.ports(r.outside)).Check(t.Context(), h))
