@@ -19,10 +19,11 @@
 //     for the queue's own visibility timeout and comes again; the queue's redrive
 //     policy takes it away in the end, and those that were received behind it in
 //     its group count as received too.
-//   - What has no room (a full buffer, a store that does not answer) is not given
-//     back, as every time that it is received counts towards maxReceiveCount. Its
-//     poller receives no more, keeps it hidden, and tries it again, after 1 to 30
-//     seconds. A FIFO queue holds the rest of its group back meanwhile.
+//   - What has no room (a full buffer or group, a store that does not answer) is
+//     not given back, as every time that it is received counts towards
+//     maxReceiveCount. It is kept hidden and tried again, after 1 to 30 seconds.
+//     The messages of eight answers may wait so; then pollers stop receiving, each
+//     with what it has. A FIFO queue holds the rest of a group back meanwhile.
 //
 // At the end of a run the poll under way is cut off, what was received is
 // finished with, and what still waits becomes visible at once. Messages in an

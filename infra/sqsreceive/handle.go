@@ -16,28 +16,44 @@ const (
 	maxKept = 11 * time.Hour
 )
 
-// handle takes messages, and again those for which there is no room, until
-// there is, or the run ends.
+// handle takes messages. Those for which there is no room wait aside if they
+// may, so that one full group stops no other; else the poller waits with them.
 func (p *pollers) handle(messages []types.Message) {
-	var wait pause
 	begun := time.Now()
-	for len(messages) > 0 {
-		kept, why := p.settle(messages)
-		if len(kept) < len(messages) {
-			wait = 0
-		}
-		messages = kept
-		if len(kept) == 0 {
-			return
-		}
+	again, why := p.settle(messages)
+	if len(again) == 0 {
+		return
+	}
+	select {
+	case p.aside <- struct{}{}:
+		p.going.Go(func() {
+			defer func() { <-p.aside }()
+			p.keep(again, why, begun)
+		})
+	default:
+		p.keep(again, why, begun)
+	}
+}
+
+// keep keeps messages hidden that could not be taken, and tries them again,
+// until all are settled, the run ends, or they have been kept too long.
+func (p *pollers) keep(messages []types.Message, why error, begun time.Time) {
+	var wait pause
+	for time.Since(begun) < maxKept && p.ctx.Err() == nil {
 		d := wait.next(core.RetryAfterOf(why))
-		if p.ctx.Err() != nil || time.Since(begun) > maxKept {
-			break
-		}
 		p.hide(messages, d+margin)
 		if !rest(p.ctx, d) {
 			break
 		}
+		var again []types.Message
+		again, why = p.settle(messages)
+		if len(again) == 0 {
+			return
+		}
+		if len(again) < len(messages) {
+			wait = 0
+		}
+		messages = again
 	}
 	p.hide(messages, 0)
 }

@@ -117,7 +117,7 @@ func TestLiveFull(t *testing.T) {
 	send(t, client, q.URL, n, noGroup, numbered)
 	b := &basin{errs: map[string]error{}, whole: errFull}
 	receiving(t, awstest.SQS(t), q.URL, b)
-	require.Eventually(t, func() bool { return b.failures() >= 12 }, patience, often) // each poller's third, after 3 seconds
+	require.Eventually(t, func() bool { return b.failures() >= 30 }, patience, often) // the third of each answer, after 3 seconds
 	require.Equal(t, n, count(client, q.URL))
 	b.set(func() { b.whole = nil })
 	require.Eventually(t, func() bool { return count(client, q.URL) == 0 }, patience, often)

@@ -22,6 +22,7 @@ var _ API = (*sqs.Client)(nil)
 
 const (
 	maxEntries  = 10 // that SQS gives at a time
+	maxAside    = 8  // answers of which some messages wait for room while their poller goes on
 	longPoll    = 20 * time.Second
 	callTimeout = 10 * time.Second // of a call, beside what it waits for
 )
@@ -65,7 +66,7 @@ func New(api API, queue string, take Take, o Options) *Receiver {
 func (r *Receiver) Run(ctx context.Context) {
 	own, done := lasting(ctx, r.o.Finish)
 	defer done()
-	p := &pollers{Receiver: r, ctx: ctx, own: own, room: make(chan struct{}, r.o.Pollers-1)}
+	p := &pollers{Receiver: r, ctx: ctx, own: own, room: make(chan struct{}, r.o.Pollers-1), aside: make(chan struct{}, maxAside)}
 	p.going.Go(func() { p.poll(true) })
 	p.going.Wait()
 }
@@ -102,6 +103,7 @@ type pollers struct {
 	own   context.Context //nolint:containedctx // of what was received: it ends later
 	going sync.WaitGroup
 	room  chan struct{} // for extra ones
+	aside chan struct{} // for what waits beside them
 }
 
 // poll receives until the run ends, or, unless it is to stay, nothing comes.

@@ -64,22 +64,22 @@ func TestRefused(t *testing.T) {
 func TestFull(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shelf, b *basin, start func() func() time.Duration) {
 		b.whole = errFull
-		s.put("", bodies(100)...)
+		s.put("", bodies(200)...)
 		end := start()
 		sleep(3 * time.Hour)
-		require.Equal(t, 4, s.polls, "each poller keeps what it has")
+		require.Equal(t, 8+4, s.polls, "eight answers wait, and then each poller")
 		require.Equal(t, 1, s.most())
-		require.Len(t, s.left(), 100)
+		require.Len(t, s.left(), 200)
 		b.set(func() { b.whole = nil })
 		sleep(31 * time.Second)
 		require.Empty(t, s.left())
-		require.Len(t, b.all(), 100)
+		require.Len(t, b.all(), 200)
 		require.Equal(t, 1, s.most())
 		end()
 	})
 }
 
-// Where a group has no room, the others of its batch have.
+// Where a group has no room, the others have, of its batch and of later ones.
 func TestOneIsFull(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shelf, b *basin, start func() func() time.Duration) {
 		b.errs["b"], b.errs["d"] = errFull, core.Errorf(core.Invalid, "refused")
@@ -91,9 +91,13 @@ func TestOneIsFull(t *testing.T) {
 		sleep(time.Second / 2)
 		require.Equal(t, []string{"a", "f", "g"}, b.all())
 		require.Equal(t, []string{"b 31", "c 31"}, s.changed)
+		s.put("z", "h")
+		s.put("x", "i")
+		sleep(time.Minute)
+		require.Equal(t, []string{"a", "f", "g", "h"}, b.all())
 		b.set(func() { delete(b.errs, "b") })
-		sleep(time.Second)
-		require.Equal(t, []string{"a", "f", "g", "b", "c"}, b.all())
+		sleep(31 * time.Second)
+		require.Equal(t, []string{"a", "f", "g", "h", "b", "c", "i"}, b.all())
 		require.Equal(t, []string{"d", "e"}, s.left())
 		end()
 	})
