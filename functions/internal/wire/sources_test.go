@@ -138,8 +138,8 @@ func TestASourceThatIsAQueue(t *testing.T) {
 func TestASourceThatIsAFIFOQueue(t *testing.T) {
 	client := awstest.SQS(t)
 	settings(t, awstest.SQSURL(t))
-	q := awstest.Queue(t, client, map[string]string{"FifoQueue": "true"})
-	path := reading(t, q.URL, "maxItems: 10, idleTimeoutMs: 100}, ordering: {}, size: 60, overflow: {maxBytes: 1MiB")
+	q := awstest.Queue(t, client, map[string]string{"FifoQueue": "true", "VisibilityTimeout": "3"})
+	path := reading(t, q.URL, "maxItems: 10, idleTimeoutMs: 100}, ordering: {}, dedupe: {window: 1h}, size: 60, overflow: {maxBytes: 1MiB")
 	const n = 300
 	group := func(i int) string { return "g" + strconv.Itoa(i%7) }
 	sendAll(t, client, q.URL, 0, n, group)
