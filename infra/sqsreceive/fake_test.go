@@ -164,6 +164,20 @@ func (s *shelf) left() (bodies []string) {
 	return bodies
 }
 
+// polled is how often it was polled.
+func (s *shelf) polled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.polls
+}
+
+// hidden are the changes of visibility.
+func (s *shelf) hidden() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changed)
+}
+
 // most is how often a message has been received at the most.
 func (s *shelf) most() (n int) {
 	s.mu.Lock()
@@ -237,10 +251,11 @@ func (b *basin) all() []string {
 	return slices.Clone(b.got)
 }
 
-func (b *basin) failures() int {
+// reports are the failures that were told of.
+func (b *basin) reports() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.told)
+	return slices.Clone(b.told)
 }
 
 func (b *basin) options() Options {

@@ -31,11 +31,11 @@ func TestTakesAndDeletes(t *testing.T) {
 		require.Equal(t, bodies(105), got)
 		require.Empty(t, s.left())
 		sleep(30 * time.Second) // the extra pollers have ended
-		polls := s.polls
+		polls := s.polled()
 		sleep(time.Minute)
-		require.Equal(t, polls+3, s.polls, "an idle queue costs a poll in 20 seconds")
+		require.Equal(t, polls+3, s.polled(), "an idle queue costs a poll in 20 seconds")
 		require.Zero(t, end())
-		require.Empty(t, b.told)
+		require.Empty(t, b.reports())
 	})
 }
 
@@ -50,12 +50,12 @@ func TestRefused(t *testing.T) {
 		sleep(time.Second)
 		require.Equal(t, []string{"a", "c", "e", "f"}, b.all())
 		require.Equal(t, []string{"b", "d"}, s.left())
-		require.Empty(t, s.changed)
+		require.Empty(t, s.hidden())
 		b.set(func() { clear(b.errs) })
 		sleep(30 * time.Second)
 		require.Empty(t, s.left())
 		require.Equal(t, 2, s.most())
-		require.Equal(t, "take messages from a queue: too large", b.told[0])
+		require.Equal(t, "take messages from a queue: too large", b.reports()[0])
 		end()
 	})
 }
@@ -67,7 +67,7 @@ func TestFull(t *testing.T) {
 		s.put("", bodies(200)...)
 		end := start()
 		sleep(3 * time.Hour)
-		require.Equal(t, 8+4, s.polls, "eight answers wait, and then each poller")
+		require.Equal(t, 8+4, s.polled(), "eight answers wait, and then each poller")
 		require.Equal(t, 1, s.most())
 		require.Len(t, s.left(), 200)
 		b.set(func() { b.whole = nil })
@@ -90,7 +90,7 @@ func TestOneIsFull(t *testing.T) {
 		end := start()
 		sleep(time.Second / 2)
 		require.Equal(t, []string{"a", "f", "g"}, b.all())
-		require.Equal(t, []string{"b 31", "c 31"}, s.changed)
+		require.Equal(t, []string{"b 31", "c 31"}, s.hidden())
 		s.put("z", "h")
 		s.put("x", "i")
 		sleep(time.Minute)
@@ -111,7 +111,7 @@ func TestKeptTooLong(t *testing.T) {
 		end := start()
 		sleep(11*time.Hour + time.Minute)
 		require.Equal(t, 2, s.most())
-		require.Contains(t, s.changed, "a 0")
+		require.Contains(t, s.hidden(), "a 0")
 		end()
 	})
 }
@@ -124,7 +124,7 @@ func TestEndWhileFull(t *testing.T) {
 		end := start()
 		sleep(10 * time.Second)
 		require.Zero(t, end())
-		require.Equal(t, []string{"a 0", "b 0"}, s.changed[len(s.changed)-2:])
+		require.Equal(t, []string{"a 0", "b 0"}, s.hidden()[len(s.hidden())-2:])
 		require.Len(t, s.look(), 2)
 	})
 }
@@ -135,7 +135,7 @@ func TestEndDuringAPoll(t *testing.T) {
 		sleep(10 * time.Second)
 		require.Zero(t, end())
 		require.Len(t, s.cut, 1)
-		require.Equal(t, 1, s.polls)
+		require.Equal(t, 1, s.polled())
 	})
 }
 
@@ -173,7 +173,7 @@ func TestDeletionsThatFail(t *testing.T) {
 		sleep(time.Second)
 		require.Equal(t, []string{"c"}, s.left())
 		require.Equal(t, map[string]int{"a": 1, "b": 3, "c": 3}, tried)
-		require.Equal(t, []string{"delete messages from a queue: InternalError"}, b.told)
+		require.Equal(t, []string{"delete messages from a queue: InternalError"}, b.reports())
 		sleep(30 * time.Second)
 		require.Empty(t, s.left())
 		require.Equal(t, []string{"a", "b", "c", "c"}, b.all())
@@ -194,7 +194,7 @@ func TestCallsThatFail(t *testing.T) {
 		end := start()
 		sleep(time.Second)
 		require.Empty(t, s.left())
-		require.Empty(t, b.told)
+		require.Empty(t, b.reports())
 		end()
 	})
 }
@@ -206,8 +206,8 @@ func TestDown(t *testing.T) {
 		s.put("", "a")
 		end := start()
 		sleep(time.Minute + 2*time.Second)
-		require.Equal(t, 7, s.polls, "after 1, 2, 4, 8, 16 and 30 seconds")
-		require.Equal(t, "receive from a queue: SQS answers QueueDoesNotExist", b.told[0])
+		require.Equal(t, 7, s.polled(), "after 1, 2, 4, 8, 16 and 30 seconds")
+		require.Equal(t, "receive from a queue: SQS answers QueueDoesNotExist", b.reports()[0])
 		s.set(func() { s.down = nil })
 		sleep(30 * time.Second)
 		require.Empty(t, s.left())
