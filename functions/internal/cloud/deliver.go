@@ -43,7 +43,7 @@ func (f *function) senders() (*senders.Set, error) {
 
 func (f *function) deliver(o *outside, find func(string) core.Sender) QueueHandler {
 	ports := f.ports(o)
-	ports.Sender, ports.DeadLetters = boundedSenders(find, settling), o.letters
+	ports.Sender = boundedSenders(find, settling)
 	d := deliveries{
 		catalog: f.catalog, deliverer: core.NewDeliverer(f.catalog, ports), queue: o.queue,
 		slots: make(map[string]chan struct{}), failed: f.observer.Failed,

@@ -69,7 +69,7 @@ func (f *function) flushing(o *outside, find func(string) core.Sender, m maintai
 	ports := f.ports(o)
 	// A process has one run at a time, and that one buffer at a time, with no more
 	// sends than its destination takes: there is nothing to hold back besides.
-	ports.Sender, ports.DeadLetters = boundedSenders(find, settling), o.letters
+	ports.Sender = boundedSenders(find, settling)
 	r := &flushes{
 		function: f, store: o.store, keeper: m, shared: o.shared,
 		sweeper: core.NewSweeper(f.catalog, ports), flusher: core.NewFlusher(f.catalog, ports, new(core.Cadence)),

@@ -55,6 +55,18 @@ func TestIngest(t *testing.T) {
 	}
 }
 
+// An event that can never be delivered is a dead letter at once.
+func TestIngestOfADeadLetter(t *testing.T) {
+	t.Parallel()
+	r := setUp(t, yaml+"  later: {from: [orders], to: crm, deliverAt: \"{{ .json.at }}\"}\n")
+	h, err := r.ingest(r.outside)
+	require.NoError(t, err)
+	answer := call(t, h, http.MethodPost, "/v1/sources/orders", "orders-token", `{"k":"a","at":"tomorrow"}`)
+	require.Equal(t, http.StatusAccepted, answer.StatusCode, answer.Body)
+	require.Equal(t, 1, r.dead())
+	require.EqualValues(t, 1, r.pending(), "the other buffer has it")
+}
+
 // Behind a gateway nobody is on the same machine, whatever the event says.
 func TestSourceForLoopbackLetsNobodyIn(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func Ingest(ctx context.Context, p Process) (HTTPHandler, error) {
 		return nil, err
 	}
 	s := f.store()
-	return f.ingest(&outside{store: s, timer: f.ladder(), queue: f.queue(), shared: s})
+	return f.ingest(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), shared: s})
 }
 
 func (f *function) ingest(o *outside) (HTTPHandler, error) {

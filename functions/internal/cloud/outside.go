@@ -24,10 +24,10 @@ type letters interface {
 	core.DeadLetterQueue
 }
 
-// ports are the core's, without senders and dead letters.
+// ports are the core's, without senders.
 func (f *function) ports(o *outside) core.Ports {
 	return core.Ports{
-		Store: o.store, Timer: o.timer, Queue: o.queue, Coordinator: o.shared, Shared: true,
+		Store: o.store, Timer: o.timer, Queue: o.queue, DeadLetters: o.letters, Coordinator: o.shared, Shared: true,
 		Clock: f.clock, IDs: system.IDs(), Rand: system.Jitter{}, Sleep: system.Sleep, Observer: f.observer,
 	}
 }

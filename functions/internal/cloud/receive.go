@@ -22,7 +22,7 @@ func Receive(ctx context.Context, p Process) (ReceiveHandler, error) {
 		return nil, err
 	}
 	s := f.store()
-	return f.receive(&outside{store: s, timer: f.ladder(), queue: f.queue(), shared: s})
+	return f.receive(&outside{store: s, timer: f.ladder(), queue: f.queue(), letters: f.letters(), shared: s})
 }
 
 func (f *function) receive(o *outside) (ReceiveHandler, error) {
