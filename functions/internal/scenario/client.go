@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// call makes a request. Status 0: there was no answer, which the text tells of.
-func (w *world) call(method, path, contentType, body string) (status int, answer string, header http.Header) {
+// call makes a request, with other headers, each a name and a value. Status 0:
+// there was no answer, which the text tells of.
+func (w *world) call(method, path, contentType, body string, headers ...string) (status int, answer string, header http.Header) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, w.URL()+path, strings.NewReader(body))
 	require.NoError(w, err)
@@ -20,6 +21,9 @@ func (w *world) call(method, path, contentType, body string) (status int, answer
 		r.Header.Set("Content-Type", contentType)
 	}
 	r.Header.Set("Authorization", "Bearer "+Token)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	resp, err := w.client.Do(r)
 	if err != nil {
 		return 0, err.Error(), nil
@@ -53,6 +57,44 @@ func (w *world) acceptAll(events []string) {
 	require.Equal(w, http.StatusAccepted, status, answer)
 }
 
+// receipt is what a source answers.
+type receipt struct {
+	Accepted   int      `json:"accepted"`
+	IDs        []string `json:"ids"`
+	Filtered   int      `json:"filtered"`
+	Duplicates int      `json:"duplicates"`
+	Status     string   `json:"status"`
+}
+
+// told sends events to a source, in one request, and returns its status and what
+// it says of them.
+func (w *world) told(source string, events []string, headers ...string) (status int, r receipt) {
+	w.Helper()
+	path, contentType := "/v1/sources/"+source, "application/json"
+	if len(events) > 1 {
+		path, contentType = path+"/batch", "application/x-ndjson"
+	}
+	status, answer, _ := w.call(http.MethodPost, path, contentType, strings.Join(events, "\n"), headers...)
+	require.NoError(w, json.Unmarshal([]byte(answer), &r), answer)
+	require.Len(w, r.IDs, len(events), answer)
+	r.IDs = nil
+	return status, r
+}
+
+// letter is a dead letter.
+type letter struct {
+	ID, Buffer, Group, Destination, Reason, Answer, LastError string
+	Status                                                    int
+}
+
+// letters lists the dead letters.
+func (w *world) letters() []letter {
+	w.Helper()
+	var list struct{ DeadLetters []letter }
+	w.read(http.MethodGet, "/v1/deadletters", &list)
+	return list.DeadLetters
+}
+
 // read makes a control call that must succeed, and decodes its answer.
 func (w *world) read(method, path string, into any) {
 	w.Helper()
@@ -84,16 +126,25 @@ func (w *world) drain() {
 	w.Helper()
 	w.until("nothing is left", func() bool {
 		var list struct {
-			Buffers []struct{ PendingItems, ClaimedItems int64 }
+			Buffers []struct{ PendingItems, ClaimedItems, DelayedItems int64 }
 		}
 		w.read(http.MethodGet, "/v1/buffers", &list)
 		require.NotEmpty(w, list.Buffers)
 		held := int64(0)
 		for _, b := range list.Buffers {
-			held += b.PendingItems + b.ClaimedItems
+			held += b.PendingItems + b.ClaimedItems + b.DelayedItems
 		}
 		return held == 0
 	})
+}
+
+// over waits until the system holds nothing, and fails if the sink has got more
+// than was taken from it.
+func (w *world) over() {
+	w.Helper()
+	w.drain()
+	d, more := w.sink.Poll()
+	require.False(w, more, "nothing comes twice: %v", d)
 }
 
 // until waits for something, sweeping every second.

@@ -146,12 +146,7 @@ func controlCrashes(w *world) {
 	sent := events(never, 3)
 	w.acceptAll(sent)
 	w.next()
-	letters := func() int {
-		var list struct{ DeadLetters []struct{ ID string } }
-		w.read(http.MethodGet, "/v1/deadletters", &list)
-		return len(list.DeadLetters)
-	}
-	w.until("all events are dead letters", func() bool { return letters() == len(sent) })
+	w.until("all events are dead letters", func() bool { return len(w.letters()) == len(sent) })
 	deaths := 0
 	for still := 0; still < quiet/2; {
 		died, stop := w.Crash()
@@ -166,7 +161,7 @@ func controlCrashes(w *world) {
 		stop()
 	}
 	require.Positive(w, deaths)
-	w.until("the dead letters are there", func() bool { return letters() == len(sent) })
+	w.until("the dead letters are there", func() bool { return len(w.letters()) == len(sent) })
 }
 
 // ledger is what a client knows of its events.

@@ -94,7 +94,5 @@ func badRequests(w *world) {
 
 	w.accept(event("a", 9))
 	require.Equal(w, []string{event("a", 9)}, w.next().Lines)
-	w.drain()
-	_, more := w.sink.Poll()
-	require.False(w, more)
+	w.over()
 }

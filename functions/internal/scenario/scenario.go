@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -56,9 +57,11 @@ type scenario struct {
 	source      string // settings beside the defaults below
 	buffer      string
 	destination string
-	more        string                       // another buffer
-	answer      func() func(Delivery) Answer // of the sink; nil: all is well
-	run         func(w *world)
+
+	sources, destinations, more string // other sources, destinations and buffers
+
+	answer func() func(Delivery) Answer // of the sink; nil: all is well
+	run    func(w *world)
 }
 
 // Run runs every scenario on systems that start starts. name is the system's.
@@ -81,7 +84,7 @@ func Run(t *testing.T, name string, start Start) {
 // scenarios is the list, the longest first.
 func scenarios() []scenario {
 	var list []scenario
-	for _, part := range [][]scenario{faulty(), flushCalls(), flushing(), windowing(), outcomes(), inputs()} {
+	for _, part := range [][]scenario{faulty(), flushCalls(), flushing(), windowing(), outcomes(), routing(), intake(), inputs()} {
 		list = append(list, part...)
 	}
 	return list
@@ -107,16 +110,19 @@ func enter(t *testing.T, s *scenario, start Start) *world {
 	t.Cleanup(transport.CloseIdleConnections)
 	sink := NewSink(t, answer)
 	w := &world{T: t, sink: sink, client: &http.Client{Transport: transport, Timeout: Patience}}
-	w.System = start(t, Setup{Sink: sink, Config: fmt.Sprintf(`
+	text := fmt.Sprintf(`
 control: {tokens: [env:%s]}
 sources:
   in: {type: http, auth: none%s}
+%s
 destinations:
-  out: {type: http, url: %q, allowPrivate: true, timeout: 5s%s}
+  out: {type: http, url: "<sink>", allowPrivate: true, timeout: 5s%s}
+%s
 buffers:
   b: {from: [in], to: out, groupBy: "{{ .json.k }}"%s}
 %s
-`, TokenVariable, s.source, sink.URL, s.destination, s.buffer, s.more)})
+`, TokenVariable, s.source, s.sources, s.destination, s.destinations, s.buffer, s.more)
+	w.System = start(t, Setup{Sink: sink, Config: strings.ReplaceAll(text, "<sink>", sink.URL)})
 	return w
 }
 

@@ -15,6 +15,7 @@ import (
 // Delivery is one request that a sink has received.
 type Delivery struct {
 	At     time.Time
+	Path   string // which tells destinations apart that have the same sink
 	Header http.Header
 	Lines  []string
 }
@@ -69,7 +70,7 @@ func NewSink(t testing.TB, answer func(Delivery) Answer) *Sink {
 }
 
 func (s *Sink) receive(w http.ResponseWriter, r *http.Request) {
-	d := Delivery{At: time.Now(), Header: r.Header}
+	d := Delivery{At: time.Now(), Path: r.URL.Path, Header: r.Header}
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {

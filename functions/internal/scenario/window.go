@@ -104,9 +104,7 @@ func windows(w *world) {
 	w.acceptAll(timed("x", 1, first)) // late
 	l.until(w, total+1)
 	require.Len(w, l.counts(), rows+1, "it is moved on into a window that has not shipped")
-	w.drain()
-	_, more := w.sink.Poll()
-	require.False(w, more)
+	w.over()
 }
 
 // rowLedger is what a destination knows that takes each batch at its second
