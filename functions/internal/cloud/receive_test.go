@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,19 @@ func TestReceive(t *testing.T) {
 	_, err = r.receives("other", [2]string{"g", "1"})
 	require.Equal(t, core.NotFound, core.CodeOf(err))
 	require.ErrorContains(t, err, "no source of type sqs has the queue other")
+}
+
+// An event whose time is none is a dead letter, and its message done with; one on
+// which a filter fails is refused.
+func TestReceiveOfADeadLetter(t *testing.T) {
+	t.Parallel()
+	vars := variables(t, strings.NewReplacer(`deliverAfter: 1h, filter: ".n == 9"`, `deliverAt: "{{ .json.n }}"`, ".n > 1", ".n <= 1 or .n.m").Replace(relayed))
+	vars["QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/work"
+	r := setUpWith(t, vars)
+	left, err := r.receives("work", [2]string{"", "1"}, [2]string{"", "2"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1"}, left)
+	require.Equal(t, 1, r.dead())
 }
 
 // Without the store all messages stay, and that is a failure.
