@@ -73,6 +73,9 @@ func (f *function) queues() (map[string]string, error) {
 			if at, err = f.settings.resolve(s.Queue); err != nil {
 				return nil, err
 			}
+			if problem := core.SourceQueueProblem(at); problem != "" {
+				return nil, core.Errorf(core.Invalid, "sources.%s: queue: what it refers to %s", s.Name, problem)
+			}
 		}
 		queue := at[strings.LastIndexByte(at, '/')+1:]
 		if other, ok := named[queue]; ok {

@@ -123,6 +123,17 @@ sources:
 	require.ErrorContains(t, err, "sources a and b both have the queue work")
 }
 
+// What a reference leads to is checked, and not shown.
+func TestReceiveOfNoQueue(t *testing.T) {
+	t.Parallel()
+	vars := variables(t, relayed)
+	vars["QUEUE_URL"] = "hidden"
+	r := setUpWith(t, vars)
+	_, err := r.receive(r.outside)
+	require.ErrorContains(t, err, "sources.work: queue: what it refers to ")
+	require.NotContains(t, err.Error(), "hidden")
+}
+
 // What was held goes on when its time has come: the deliver function moves it,
 // without a slot of any destination.
 func TestDelay(t *testing.T) { //nolint:paralleltest // a bubble
