@@ -191,6 +191,16 @@ func (m *mover) fill(ctx context.Context, now Millis, p *parts, r *Response) {
 // and whose.
 func Held(buffer string) (of string, ok bool) { return strings.CutSuffix(buffer, heldSuffix) }
 
+// Owner is the buffer whose events another holds, or the buffer itself: what it
+// may hold at most counts both.
+func Owner(buffer string) string {
+	of, _ := Held(buffer)
+	return of
+}
+
+// Holder is the buffer in which a buffer's events are held.
+func Holder(of string) string { return of + heldSuffix }
+
 // sender is the sender of a destination, held events included.
 func (p *Ports) sender(c *Catalog, name string) Sender {
 	of, ok := Held(name)

@@ -69,7 +69,7 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 	var broken []Item
 	var cause error
 	for i := range s.items {
-		e, keep, err := to.apply(ctx, &s.items[i].Event)
+		e, keep, err := to.apply(context.WithoutCancel(ctx), &s.items[i].Event)
 		switch {
 		case err != nil:
 			broken, cause = append(broken, s.items[i]), err

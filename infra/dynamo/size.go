@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,18 +43,19 @@ func (s *Store) room(ctx context.Context, writings []writing) error {
 		if asked == nil {
 			asked = make(map[string]int64)
 		}
-		held, err := s.held(ctx, p.Ref.Buffer)
-		more := asked[p.Ref.Buffer] + int64(len(p.Events))
+		owner := core.Owner(p.Ref.Buffer)
+		held, err := s.held(ctx, owner)
+		more := asked[owner] + int64(len(p.Events))
 		switch {
 		case err != nil:
 			return err
 		case held+more <= p.Size:
-			asked[p.Ref.Buffer] = more
+			asked[owner] = more
 		case p.Shed:
 			writings[i].answer.Shed = true
 		default:
 			return &core.Error{Code: core.Full, RetryAfter: time.Second,
-				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", p.Ref.Buffer, p.Size)}
+				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", owner, p.Size)}
 		}
 	}
 	return nil
@@ -100,7 +102,7 @@ func (z *sizes) add(writings []writing) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for i := range writings {
-		if k := z.known[writings[i].Ref.Buffer]; k != nil {
+		if k := z.known[core.Owner(writings[i].Ref.Buffer)]; k != nil && writings[i].Size > 0 { // without, it was there before
 			k.added += int64(writings[i].stored)
 		}
 	}
@@ -129,7 +131,11 @@ func (s *Store) count(ctx context.Context, buffer string) error {
 	if err != nil {
 		return err
 	}
-	groups, err := s.records(ctx, refs)
+	held, err := s.refs(ctx, core.Holder(buffer))
+	if err != nil {
+		return err
+	}
+	groups, err := s.records(ctx, slices.Concat(refs, held))
 	if err != nil {
 		return err
 	}
@@ -137,18 +143,18 @@ func (s *Store) count(ctx context.Context, buffer string) error {
 	for i := range groups {
 		addTo(&sum, &groups[i].Group)
 	}
-	held := sum.Pending + sum.Claimed
+	items := sum.Pending + sum.Claimed
 	_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.opts.Table, Key: key(sizePlace(buffer), 0),
 		UpdateExpression:         aws.String("SET #held = :held, #at = :at"),
 		ExpressionAttributeNames: map[string]string{"#held": "held", "#at": "at"},
 		ExpressionAttributeValues: attrs{
-			":held": number(held), ":at": number(now),
+			":held": number(items), ":at": number(now),
 		},
 	})
 	if err != nil {
 		return failure(err, "note the size of a buffer")
 	}
-	s.sizes.set(buffer, held, now, now, true)
+	s.sizes.set(buffer, items, now, now, true)
 	return nil
 }

@@ -162,7 +162,7 @@ func (s *Store) number(now core.Millis, part *core.Part, items []payload, ids []
 	if n == 0 && doubles != nil {
 		return core.Appended{Doubles: doubles}, nil
 	}
-	switch full := part.Size > 0 && buf.pending+buf.claimed+int64(n) > part.Size; {
+	switch full := part.Size > 0 && s.index.held(core.Owner(part.Ref.Buffer))+int64(n) > part.Size; {
 	case full && part.Shed:
 		s.unsee(sighted)
 		for i := range items {
@@ -171,7 +171,7 @@ func (s *Store) number(now core.Millis, part *core.Part, items []payload, ids []
 		return core.Appended{Shed: true}, nil
 	case full:
 		return core.Appended{}, &core.Error{Code: core.Full, RetryAfter: time.Second,
-			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", part.Ref.Buffer, part.Size)}
+			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", core.Owner(part.Ref.Buffer), part.Size)}
 	}
 	gr, fresh := s.index.obtain(part.Ref)
 	u := undo{gr: gr, was: gr.Group, fresh: fresh, items: items}

@@ -69,6 +69,17 @@ func (ix *index) buffer(name string) *buffer {
 	return b
 }
 
+// held is how many items a buffer has, with those that are held for it.
+func (ix *index) held(of string) int64 {
+	var n int64
+	for _, name := range []string{of, core.Holder(of)} {
+		if b := ix.buffers[name]; b != nil {
+			n += b.pending + b.claimed
+		}
+	}
+	return n
+}
+
 func (ix *index) find(ref core.Ref) *group {
 	b := ix.buffers[ref.Buffer]
 	if b == nil {

@@ -61,7 +61,7 @@ func (r *request) number(p *core.Part) (core.Appended, error) {
 	if len(events) == 0 && doubles != nil {
 		return core.Appended{Doubles: doubles}, nil
 	}
-	n, buffer := int64(len(events)), p.Ref.Buffer
+	n, buffer := int64(len(events)), core.Owner(p.Ref.Buffer)
 	switch full := p.Size > 0 && r.s.held(buffer)+r.stored[buffer]+n > p.Size; {
 	case full && p.Shed:
 		return core.Appended{Shed: true}, nil

@@ -80,7 +80,7 @@ func (s *Store) forget(now core.Millis) {
 func (s *Store) held(buffer string) int64 {
 	var n int64
 	for ref, g := range s.groups {
-		if ref.Buffer == buffer {
+		if core.Owner(ref.Buffer) == buffer {
 			n += int64(g.Pending()) + g.claimed()
 		}
 	}
