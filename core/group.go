@@ -172,7 +172,8 @@ type Appended struct {
 	Closed  bool  // the group takes no more
 	Shed    bool  // the buffer was full, and the part may be left out
 	Doubles []int // positions of the part's events that were left out as doubles, in order
-	Stored  int   // when closed: so many of the part's first items are stored all the same; mostly 0
+	Stored  int   // when closed: so many of the part's first items are stored all the same, but for the doubles among them; mostly 0
+	Split   bool  // its items' numbers are not all First and those that follow
 }
 
 // Append numbers n items of so many payload bytes, unless the group is closed.
