@@ -3,6 +3,7 @@ package dynamo
 import (
 	"bytes"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,7 +16,8 @@ import (
 var _ core.Coordinator = (*Store)(nil)
 
 // shared is a record of the coordinator, as it was read. One that was removed
-// stays, without a value: a removal whose answer was lost shows by its nonce.
+// stays for a while, without a value: a removal whose answer was lost shows by
+// its nonce.
 type shared struct {
 	value []byte // nil: there is none
 	nonce []byte // of the last change; nil: there never was one
@@ -27,6 +29,12 @@ const (
 	// raceWait is the longest that it then waits, so that many who want the same
 	// record all get it.
 	raceWait = 320 * time.Millisecond
+	// sharedRest is how long a record stays that was removed, or that waits: far
+	// longer than a change is made anew, or anybody waits.
+	sharedRest = time.Hour
+	// waiting begins the names of records of those who wait for the outcome of an
+	// event. They may die before they remove them.
+	waiting = "wait/"
 )
 
 // Change implements [core.Coordinator]: a reading, and a write on condition that
@@ -78,6 +86,9 @@ func (s *Store) saveShared(ctx context.Context, name string, was, next shared) (
 	item["nonce"] = binary(next.nonce)
 	if next.value != nil {
 		item["value"] = binary(next.value)
+	}
+	if next.value == nil || strings.HasPrefix(name, waiting) {
+		item[attrExpires] = number(seconds(s.opts.Clock.Now().Add(sharedRest)))
 	}
 	in := &dynamodb.PutItemInput{
 		TableName: &s.opts.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(pk)"),

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,7 +52,6 @@ func TestShared(t *testing.T) {
 		require.Nil(t, r.write(name, []byte{}), "it was removed")
 		require.Equal(t, []byte{}, r.write(name, nil), "one that is empty is one")
 		require.Nil(t, r.write(name, nil))
-		require.Empty(t, r.expires(sharedKey(name)))
 	}
 	groups, err := r.Groups(r.ctx, "", nil, 10)
 	require.NoError(t, err)
@@ -70,6 +70,43 @@ func TestShared(t *testing.T) {
 
 	require.NoError(t, r.Close())
 	require.Equal(t, core.Unavailable, core.CodeOf(r.Change(r.ctx, "a", func([]byte) ([]byte, error) { return nil, nil })))
+}
+
+// TestSharedExpires has the table delete what was removed, and what its writer
+// may have left behind; nothing else.
+func TestSharedExpires(t *testing.T) {
+	bothWays(t, func(t *testing.T, r *rig) {
+		hour := func() string { return strconv.FormatInt(int64(r.clock.Now().Add(time.Hour))/1000+1, 10) }
+		r.write("turn/b", []byte("x"))
+		require.Empty(t, r.expires(sharedKey("turn/b")))
+		r.write("wait/e", []byte("x"))
+		require.Equal(t, hour(), r.expires(sharedKey("wait/e")))
+		r.clock.pass(time.Minute)
+		r.write("wait/e", []byte("y"))
+		require.Equal(t, hour(), r.expires(sharedKey("wait/e")))
+		for _, name := range []string{"turn/b", "wait/e"} {
+			r.faults.Set(awstest.Nth("PutItem", 1, awstest.Lost))
+			r.write(name, nil)
+			r.faults.Set(nil)
+			require.Equal(t, hour(), r.expires(sharedKey(name)))
+			r.clock.pass(time.Minute)
+		}
+		r.write("turn/b", []byte("z"))
+		require.Empty(t, r.expires(sharedKey("turn/b")), "it is there again")
+
+		// one that the table deletes under a change
+		for _, next := range [][]byte{[]byte("w"), nil} {
+			gone := false
+			require.NoError(t, r.Change(r.ctx, "wait/e", func([]byte) ([]byte, error) {
+				if !gone {
+					gone = true
+					r.expire(sharedKey("wait/e"))
+				}
+				return next, nil
+			}))
+			require.Equal(t, next, r.write("wait/e", []byte("last")))
+		}
+	})
 }
 
 // TestSharedRaces lets many count up one record, under lost answers that the

@@ -114,8 +114,9 @@
 //
 // The store is a [core.Coordinator], too. A change is a read and a put on
 // condition of the nonce that was read, so taking a turn and giving it back are
-// four requests. A removed record stays, without a value, so that a removal
-// whose answer was lost is known by its nonce.
+// four requests. A removed record stays for an hour, without a value, so that a
+// removal whose answer was lost is known by its nonce. What somebody who waits for
+// an outcome has written expires an hour later, as he may die before he removes it.
 //
 // # What a crash leaves
 //
