@@ -24,6 +24,7 @@ type writing struct {
 	armed  bool  // some numbering of it has set checkAt
 	unsure bool  // one may have numbered it without saying so
 	stored int   // so many of its first events are in the log
+	split  bool  // not all of them at the numbers that follow the answer's first
 
 	ticket  string // under which it marks the ids of its events; "": it marks none
 	marked  bool   // it has marked some
@@ -100,6 +101,7 @@ func answers(writings []writing) []core.Appended {
 		w := &writings[i]
 		a[i] = w.answer
 		a[i].Armed = w.armed
+		a[i].Split = w.split && !a[i].Closed
 		if a[i].Closed {
 			a[i].Stored = w.through(w.stored)
 		}

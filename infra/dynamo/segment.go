@@ -74,6 +74,7 @@ func (s *Store) write(ctx context.Context, w *writing) error {
 		again.Events = rest
 		w.Part, w.bytes, w.unsure = &again, payload(rest), true
 		w.now = max(w.now, s.opts.Clock.Now())
+		w.split = w.stored > 0
 		if err := s.number(ctx, w); err != nil {
 			return partly(err)
 		}
