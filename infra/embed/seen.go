@@ -130,7 +130,7 @@ func (s *Store) sift(now core.Millis, part *core.Part, items []payload, ids []id
 	if part.Dedupe <= 0 {
 		return nil
 	}
-	known, window := s.index.seenBy(s.index.buffer(part.Ref.Buffer)), windowOf(part)
+	known, window := s.index.seenBy(s.index.buffer(core.Owner(part.Ref.Buffer))), windowOf(part)
 	known.keep(window)
 	for i, id := range ids {
 		if known.has(id, now, window) {
@@ -206,7 +206,7 @@ func (l *loader) sighting(r *reader) {
 // see notes the ids of a part's intact items, which lie in a record's payload
 // from an offset on.
 func (w *reading) see(p *part, payload []byte, off int64, good []bool) {
-	known, now := w.ix.seenBy(w.ix.buffer(p.ref.Buffer)), p.group.LastAt
+	known, now := w.ix.seenBy(w.ix.buffer(core.Owner(p.ref.Buffer))), p.group.LastAt
 	for i := range p.items {
 		n := int64(p.items[i].len)
 		if good[i] {

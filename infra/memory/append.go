@@ -92,7 +92,7 @@ func (r *request) sift(p *core.Part) (events []core.Event, doubles []int, seen m
 	}
 	seen = map[name]sighting{}
 	for i := range p.Events {
-		n := name{p.Ref.Buffer, p.Events[i].ID}
+		n := name{core.Owner(p.Ref.Buffer), p.Events[i].ID}
 		if _, again := seen[n]; again || r.knows(n, p.Dedupe) {
 			doubles = append(doubles, i)
 			continue
