@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"sluice/core/jsonbody"
@@ -11,7 +12,8 @@ import (
 // Program is a compiled filter or transform. It is safe for concurrent use.
 type Program interface {
 	// Run runs the program on an event, whose payload is its input, and returns
-	// its first output as JSON. ok is false when it has none.
+	// its first output as JSON. ok is false when it has none. An error that has a
+	// method Temporary, which says so, is none of the event's: another run may do.
 	Run(ctx context.Context, in render.Input) (out []byte, ok bool, err error)
 }
 
@@ -87,7 +89,7 @@ func (p *programs) apply(ctx context.Context, e *Event) (out Event, keep bool, e
 	if p.filter != nil {
 		v, ok, err := p.filter.Run(ctx, view{e})
 		if err != nil {
-			return Event{}, false, Errorf(Invalid, "the filter fails on this event: %v", err)
+			return Event{}, false, programFault("filter", err)
 		}
 		if !ok || string(v) == "false" || string(v) == "null" {
 			return Event{}, false, nil
@@ -98,7 +100,7 @@ func (p *programs) apply(ctx context.Context, e *Event) (out Event, keep bool, e
 	}
 	v, ok, err := p.transform.Run(ctx, view{e})
 	if err != nil {
-		return Event{}, false, Errorf(Invalid, "the transform fails on this event: %v", err)
+		return Event{}, false, programFault("transform", err)
 	}
 	if !ok {
 		return Event{}, false, nil // it has made nothing of it
@@ -109,4 +111,20 @@ func (p *programs) apply(ctx context.Context, e *Event) (out Event, keep bool, e
 		out.ContentType = "application/json"
 	}
 	return out, true, nil
+}
+
+// programFault is the error of a program: Invalid when it fails on the event,
+// Unavailable when it might not the next time, Canceled when its caller has gone.
+func programFault(what string, err error) error {
+	type temporary interface {
+		error
+		Temporary() bool
+	}
+	if t, ok := errors.AsType[temporary](err); ok && t.Temporary() {
+		return Errorf(Unavailable, "the %s could not be run: %v", what, err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return Errorf(Canceled, "the %s was ended", what)
+	}
+	return Errorf(Invalid, "the %s fails on this event: %v", what, err)
 }

@@ -82,6 +82,16 @@ func TestAFailingProgramRefusesTheRequest(t *testing.T) {
 	}
 }
 
+// A program that ran out of time says nothing about the event.
+func TestASlowProgramAsksForAnotherTry(t *testing.T) {
+	run(t, config(at1, buf(func(b *core.Buffer) { b.Filter = "slow bad" })), func(r *rig) {
+		_, err := r.tryPost(`{"k":"a"}`, `{"k":"bad"}`)
+		require.Equal(t, core.Unavailable, core.CodeOf(err))
+		r.at(time.Minute)
+		require.Empty(t, r.sends(), "nothing of it is stored")
+	})
+}
+
 func TestUnroutedFilteredAndAccepted(t *testing.T) {
 	c := config(at1, buf(func(b *core.Buffer) { b.Filter = "has x" }), beside("second", func(b *core.Buffer) { b.Filter = "has y" }),
 		func(c *core.Config) {

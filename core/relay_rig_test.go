@@ -19,12 +19,13 @@ import (
 //	null, nothing, true   give that
 //	has x                 whether the body has x
 //	fail x                fails on a body that has x, else gives it
+//	slow x                runs out of time on a body that has x, else gives it
 //	cut x                 nothing for a body that has x, else gives it
 //	set x                 gives x
 func toy(text string) (core.Program, error) {
 	verb, arg, _ := strings.Cut(text, " ")
 	switch verb {
-	case "null", "nothing", "true", "has", "fail", "cut", "set":
+	case "null", "nothing", "true", "has", "fail", "slow", "cut", "set":
 		return toyProgram{verb, arg}, nil
 	}
 	return nil, errors.New("there is no " + verb)
@@ -43,6 +44,11 @@ func (p toyProgram) Run(_ context.Context, in render.Input) (out []byte, ok bool
 	case "fail":
 		if has {
 			return nil, false, errors.New("it has " + p.arg)
+		}
+		return body, true, nil
+	case "slow":
+		if has {
+			return nil, false, context.DeadlineExceeded
 		}
 		return body, true, nil
 	case "cut":

@@ -22,7 +22,6 @@ const (
 	errLong   = fault("the result is too long")
 	errWork   = fault("the program works on too much data, or makes too much of it")
 	errSteps  = fault("the program takes too many steps")
-	errSlow   = fault("the program takes longer than 50 ms")
 	errDigits = fault("a number has more than 1000 digits")
 	errIndex  = fault("an index is greater than 65536")
 )

@@ -35,6 +35,15 @@ func newMeter(ctx context.Context, re *patterns) *meter {
 	return &meter{Context: ctx, re: re, deadline: time.Now().Add(Timeout), err: ctx.Err()}
 }
 
+// slow is the error of a run that took too long by the clock: it may only have
+// waited for the processor, so it is no verdict on the program.
+type slow struct{}
+
+func (slow) Error() string { return "the program takes longer than 50 ms" }
+
+// Temporary says that the next run may end.
+func (slow) Temporary() bool { return true }
+
 // lookEvery is how many steps, or how many times 256 bytes of work, go by between
 // looks at the clock. Most programs end before the first, so that they do not
 // fail because a machine was busy with something else.
@@ -67,7 +76,7 @@ func (m *meter) look() {
 	case m.Context.Err() != nil:
 		m.err = m.Context.Err()
 	case time.Now().After(m.deadline):
-		m.err = errSlow
+		m.err = slow{}
 	}
 }
 
