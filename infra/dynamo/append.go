@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,18 +27,47 @@ type writing struct {
 	stored int   // so many of its first events are in the log
 	split  bool  // not all of them at the numbers that follow the answer's first
 
-	ticket  string // under which it marks the ids of its events; "": it marks none
-	marked  bool   // it has marked some
-	unclear bool   // whether more of it than is stored is in the log is not known
-	places  []int  // where its events stand in the caller's part; nil: at the same places
-	doubles []int  // where those stood that were left out of it
+	failed  atomic.Bool // what may be shed: one of its ids could not be marked
+	ticket  string      // under which it marks the ids of its events; "": it marks none
+	marked  bool        // it has marked some
+	unclear bool        // whether more of it than is stored is in the log is not known
+	places  []int       // where its events stand in the caller's part; nil: at the same places
+	doubles []int       // where those stood that were left out of it
+}
+
+// tries is how often a call for the part is made until it succeeds. Nobody waits
+// for what may be shed.
+func (w *writing) tries() int {
+	if w.Shed {
+		return 1
+	}
+	return attempts
+}
+
+// repeats is the same for calls that the table's client repeats by itself.
+func (w *writing) repeats() []func(*dynamodb.Options) {
+	if w.Shed {
+		return []func(*dynamodb.Options){once}
+	}
+	return nil
+}
+
+// spare returns what the request fails by: that is no error of a part that may
+// be shed, which it sheds.
+func (w *writing) spare(err error) error {
+	if err == nil || !w.Shed {
+		return err
+	}
+	w.answer.First, w.answer.Shed = 0, true
+	return nil
 }
 
 // Append implements [core.Store]: it numbers every part, and then writes them.
 // When one is refused a number nothing is written, and the numbers of the
 // others are given up; what that has left to be done is in the answer. When
 // one can't be written the others may be: the error is then Unavailable. A part
-// whose group is closed is left out, as is one that its full buffer may shed.
+// whose group is closed is left out, as is one that may be shed, when its buffer
+// is full or anything fails with it; some of it may be stored then.
 func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -68,7 +98,7 @@ func (s *Store) store(ctx context.Context, writings []writing) error {
 	groups := byGroup(writings)
 	err := each(len(groups), func(i int) error {
 		for _, w := range groups[i] { // a group's parts one after the other
-			if err := s.number(ctx, w); err != nil {
+			if err := w.spare(s.number(ctx, w)); err != nil {
 				return err
 			}
 		}
@@ -84,10 +114,10 @@ func (s *Store) store(ctx context.Context, writings []writing) error {
 	}
 	return each(len(groups), func(i int) error {
 		for _, w := range groups[i] {
-			if w.answer.Closed {
+			if w.answer.Closed || w.answer.Shed {
 				continue
 			}
-			if err := s.write(ctx, w); err != nil {
+			if err := w.spare(s.write(ctx, w)); err != nil {
 				return err
 			}
 		}
@@ -101,7 +131,7 @@ func answers(writings []writing) []core.Appended {
 		w := &writings[i]
 		a[i] = w.answer
 		a[i].Armed = w.armed
-		a[i].Split = w.split && !a[i].Closed
+		a[i].Split = w.split && a[i].First != 0
 		if a[i].Closed {
 			a[i].Stored = w.through(w.stored)
 		}
@@ -143,6 +173,9 @@ const attempts = 5
 // whose answer was lost may have numbered: those numbers are a hole like any
 // other, and it numbers again. Full: the group's ceiling is reached.
 func (s *Store) number(ctx context.Context, w *writing) error {
+	if limit := w.Policy.CapItems; limit > 0 && len(w.Events) > limit {
+		return w.full() // a new record would take any number
+	}
 	for try := 1; ; try++ {
 		err := s.tryNumber(ctx, w)
 		met, conditional := refused(err)
@@ -155,10 +188,9 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 				return err
 			}
 			if !again || try == attempts {
-				return &core.Error{Code: core.Full, RetryAfter: time.Second,
-					Detail: fmt.Sprintf("the group is full: it holds at most %d pending events (overflow.maxItems)", w.Policy.CapItems)}
+				return w.full()
 			}
-		case try == attempts || ctx.Err() != nil || hopeless(err):
+		case try >= w.tries() || ctx.Err() != nil || hopeless(err):
 			return failure(err, "store an event")
 		default:
 			w.now = max(w.now, s.opts.Clock.Now()) // or a slow table would make an old hole of it
@@ -168,6 +200,11 @@ func (s *Store) number(ctx context.Context, w *writing) error {
 			}
 		}
 	}
+}
+
+func (w *writing) full() error {
+	return &core.Error{Code: core.Full, RetryAfter: time.Second,
+		Detail: fmt.Sprintf("the group is full: it holds at most %d pending events (overflow.maxItems)", w.Policy.CapItems)}
 }
 
 // tryNumber is one call of the sequencer: an update of the record without any

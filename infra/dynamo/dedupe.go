@@ -64,18 +64,22 @@ func (s *Store) storeOnce(ctx context.Context, writings []writing) error {
 
 // mark marks the ids of all events whose buffers want no doubles, and leaves
 // those that are out of their parts. Unavailable: another request has one of
-// them in hand.
+// them in hand; a part that may be shed is, instead.
 func (s *Store) mark(ctx context.Context, writings []writing) error {
 	all, ids := markings(writings)
 	var stop atomic.Bool
 	err := each(len(ids), func(n int) error {
 		m := ids[n]
-		if stop.Load() {
+		if stop.Load() || m.w.failed.Load() {
 			return nil
 		}
 		m.tried = true
 		var err error
-		if m.double, err = s.take(ctx, m); err != nil {
+		if m.double, err = s.take(ctx, m); err != nil && m.w.Shed {
+			m.w.failed.Store(true)
+			return nil
+		}
+		if err != nil {
 			stop.Store(true)
 		}
 		return err
@@ -88,7 +92,9 @@ func (s *Store) mark(ctx context.Context, writings []writing) error {
 	}
 	for len(all) > 0 {
 		n := len(all[0].w.Events)
-		all[0].w.leaveOut(all[:n])
+		w := all[0].w
+		w.answer.Shed = w.failed.Load()
+		w.leaveOut(all[:n])
 		all = all[n:]
 	}
 	return nil
@@ -158,14 +164,14 @@ func (s *Store) take(ctx context.Context, m *marking) (double bool, err error) {
 	mine := marker{ticket: w.ticket, index: m.i, at: w.now, until: s.opts.Clock.Now().Add(markLease)}
 	was := marker{}
 	for range attempts {
-		met, err := s.saveMarker(ctx, pk, was, mine, w.Dedupe)
+		met, err := s.saveMarker(ctx, pk, was, mine, w)
 		switch {
 		case err != nil:
 			return false, err
 		case met.ticket == mine.ticket:
 			return false, nil
 		case met.ticket != "": // else it has expired meanwhile
-			stored, free, err := s.fate(ctx, met)
+			stored, free, err := s.fate(ctx, met, w.repeats()...)
 			switch {
 			case err != nil:
 				return false, err
@@ -187,10 +193,10 @@ func underWay() error {
 
 // fate is what became of an event that another request has marked: it is
 // stored, or its id is free, or neither is known.
-func (s *Store) fate(ctx context.Context, m marker) (stored, free bool, err error) {
+func (s *Store) fate(ctx context.Context, m marker, o ...func(*dynamodb.Options)) (stored, free bool, err error) {
 	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.opts.Table, Key: key(ticketPlace(m.ticket), 0), ConsistentRead: aws.Bool(true),
-	})
+	}, o...)
 	if err != nil {
 		return false, false, failure(err, "look for a double")
 	}
@@ -206,11 +212,11 @@ func (s *Store) fate(ctx context.Context, m marker) (stored, free bool, err erro
 
 // saveMarker puts a marker in the place of the one that was there, or of none,
 // and returns the one that is there then: this one, unless another was faster.
-func (s *Store) saveMarker(ctx context.Context, pk string, was, m marker, window time.Duration) (marker, error) {
+func (s *Store) saveMarker(ctx context.Context, pk string, was, m marker, w *writing) (marker, error) {
 	item := key(pk, 0)
 	item["by"], item["at"], item["until"] = text(m.ticket), number(m.at), number(m.until)
 	optional(item, "i", m.index)
-	item[attrExpires] = number(seconds(max(m.at, s.opts.Clock.Now()).Add(window + markLease)))
+	item[attrExpires] = number(seconds(max(m.at, s.opts.Clock.Now()).Add(w.Dedupe + markLease)))
 	in := &dynamodb.PutItemInput{
 		TableName: &s.opts.Table, Item: item, ConditionExpression: aws.String("attribute_not_exists(pk)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -220,7 +226,7 @@ func (s *Store) saveMarker(ctx context.Context, pk string, was, m marker, window
 		in.ExpressionAttributeNames = map[string]string{"#by": "by"}
 		in.ExpressionAttributeValues = attrs{":was": text(was.ticket)}
 	}
-	_, err := s.api.PutItem(ctx, in)
+	_, err := s.api.PutItem(ctx, in, w.repeats()...)
 	met, conditional := refused(err)
 	switch {
 	case err == nil:
@@ -230,7 +236,7 @@ func (s *Store) saveMarker(ctx context.Context, pk string, was, m marker, window
 	case met == nil:
 		out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &s.opts.Table, Key: key(pk, 0), ConsistentRead: aws.Bool(true),
-		})
+		}, w.repeats()...)
 		if err != nil {
 			return marker{}, failure(err, "mark an event")
 		}
@@ -246,21 +252,21 @@ func (s *Store) note(ctx context.Context, w *writing) {
 	item := key(ticketPlace(w.ticket), 0)
 	item["n"] = number(w.through(w.stored))
 	item[attrExpires] = number(seconds(max(w.now, s.opts.Clock.Now()).Add(w.Dedupe + markLease)))
-	_, _ = insist(ctx, func() error {
-		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.opts.Table, Item: item})
+	_, _ = insist(ctx, w.tries(), func() error {
+		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.opts.Table, Item: item}, w.repeats()...)
 		return err
 	})
 }
 
-// insist makes one call until it succeeds, as often as anything is tried. sure
-// is whether an error means that it has done nothing: then the client must not
-// repeat it by itself.
-func insist(ctx context.Context, fn func() error) (sure bool, err error) {
+// insist makes one call until it succeeds, so many times at most. sure is whether
+// an error means that it has done nothing: then the client must not repeat it by
+// itself.
+func insist(ctx context.Context, tries int, fn func() error) (sure bool, err error) {
 	sure = true
 	for try := 1; ; try++ {
 		err = fn()
 		sure = sure && (err == nil || throttled(err) || hopeless(err))
-		if err == nil || try == attempts || hopeless(err) || pause(ctx, backoff(try)) != nil {
+		if err == nil || try == tries || hopeless(err) || pause(ctx, backoff(try)) != nil {
 			return sure, err
 		}
 	}

@@ -158,7 +158,9 @@
 // # What differs from the embedded store
 //
 // A request of several groups that fails as Unavailable may be stored in part. A
-// refused one may leave void numbers behind. The size of a buffer is counted
+// refused one may leave void numbers behind. A part that may be shed is shed by any
+// failure of its own as well, be it that its ids are in another request's hands:
+// its calls are made once, so that nobody waits for a copy. The size of a buffer is counted
 // every minute, and so holds only about, be it to refuse or to shed;
 // overflow.maxItems holds exactly. What leaves doubles out may, after a crash, store
 // one. A request some of whose parts are closed is stored but for these at once.

@@ -1,6 +1,10 @@
 package dynamo_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -8,7 +12,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"sluice/core"
+	"sluice/infra/awstest"
 )
+
+// placeOf is the partition that a call is for.
+func placeOf(c awstest.Call) string {
+	switch in := c.Input.(type) {
+	case *dynamodb.PutItemInput:
+		return pkOf(in.Item)
+	case *dynamodb.UpdateItemInput:
+		return pkOf(in.Key)
+	case *dynamodb.GetItemInput:
+		return pkOf(in.Key)
+	}
+	return ""
+}
+
+// copied is a request for a group and for one of a shadow beside it.
+func copied(names ...string) (kept, copies core.Ref, ps []core.Part) {
+	kept, copies = keyed("k"), core.Ref{Buffer: "copy", Key: "copy"}
+	ps = append(once(kept, policy(), names...), once(copies, policy(), names...)...)
+	ps[1].Size, ps[1].Shed = 100, true
+	return kept, copies, ps
+}
 
 // TestHoldHopAndToken keeps what a group and its claims say of them, and nothing
 // where they say nothing.
@@ -72,4 +98,83 @@ func TestShed(t *testing.T) {
 	require.Equal(t, core.Appended{Doubles: []int{0, 1, 2}}, a[0])
 	require.Equal(t, []int{2}, a[1].Doubles, "what was shed is free")
 	require.Equal(t, []string{"x3", "x6"}, r.drain(copied, p))
+}
+
+// TestShedForFailure makes every call for a copy fail: it is made once, and what
+// the request is for is stored.
+func TestShedForFailure(t *testing.T) {
+	for _, at := range []string{"b/copy", "d/copy/=x1", "g/copy/", "s/lifecopy"} {
+		for _, fault := range []awstest.Fault{awstest.Throttle, awstest.Unsent, awstest.Lost} {
+			t.Run(fmt.Sprint(at, " ", fault), func(t *testing.T) {
+				r := setup(t, awstest.Attempts(3))
+				kept, copies, ps := copied("x1", "x2")
+				var calls atomic.Int64
+				r.faults.Set(func(_ context.Context, c awstest.Call) awstest.Fault {
+					if !strings.HasPrefix(placeOf(c), at) {
+						return awstest.None
+					}
+					calls.Add(1)
+					return fault
+				})
+				a, err := r.Append(r.ctx, r.clock.Now(), ps)
+				require.NoError(t, err)
+				require.Equal(t, uint64(1), a[0].First)
+				require.True(t, a[1].Shed)
+				require.Zero(t, a[1].First)
+				require.EqualValues(t, 1, calls.Load())
+				r.faults.Set(nil)
+				r.clock.pass(markLease)
+				a, err = r.Append(r.ctx, r.clock.Now(), ps)
+				require.NoError(t, err)
+				require.Equal(t, core.Appended{Doubles: []int{0, 1}}, a[0])
+				require.NotZero(t, a[1].First, "what was shed is free")
+				require.Equal(t, []string{"x1", "x2"}, r.drain(kept, policy()))
+				want := []string{"x1", "x2"}
+				if at == "s/lifecopy" && fault == awstest.Lost { // it was stored, and did not say so
+					want = append(want, want...)
+				}
+				require.Equal(t, want, r.drain(copies, policy()))
+			})
+		}
+	}
+}
+
+// TestShedForOneUnderWay copies an event that another request has in hand.
+func TestShedForOneUnderWay(t *testing.T) {
+	r := setup(t)
+	kept, copies, ps := copied("x1", "x2")
+	other := ps[1]
+	other.Events = other.Events[1:]
+	second := r.open(r.raw)
+	r.faults.Set(func(ctx context.Context, c awstest.Call) awstest.Fault {
+		if c.Op == "UpdateItem" { // it has marked, and no ticket yet
+			a, err := second.Append(ctx, r.clock.Now(), ps)
+			require.NoError(t, err)
+			require.Equal(t, uint64(1), a[0].First)
+			require.Equal(t, core.Appended{Shed: true}, a[1])
+		}
+		return awstest.None
+	})
+	r.putAll([]core.Part{other})
+	r.faults.Set(nil)
+	require.Equal(t, []string{"x1", "x2"}, r.drain(kept, policy()))
+	require.Equal(t, []string{"x2"}, r.drain(copies, policy()))
+}
+
+// TestShedForFullGroup copies into a group that is full.
+func TestShedForFullGroup(t *testing.T) {
+	r := setup(t)
+	kept, copies, ps := copied("x1", "x2")
+	ps[1].Policy = policy(capped(1))
+	a, err := r.Append(r.ctx, r.clock.Now(), ps)
+	require.NoError(t, err)
+	require.Equal(t, core.Appended{Shed: true}, a[1], "a new one")
+	r.put(copies, ps[1].Policy, "full")
+	_, _, ps2 := copied("x3")
+	ps2[1].Policy = ps[1].Policy
+	a, err = r.Append(r.ctx, r.clock.Now(), ps2)
+	require.NoError(t, err)
+	require.Equal(t, core.Appended{Shed: true}, a[1])
+	require.Equal(t, []string{"x1", "x2", "x3"}, r.drain(kept, policy()))
+	require.Equal(t, []string{"full"}, r.drain(copies, policy()))
 }

@@ -116,9 +116,9 @@ func (s *Store) writeAll(ctx context.Context, w *writing, events []core.Event) (
 // can say what became of them.
 func (s *Store) putFor(ctx context.Context, w *writing, g *segment) (done bool, err error) {
 	if w.ticket == "" {
-		return s.put(ctx, w.answer.Life, g)
+		return s.put(ctx, w.answer.Life, g, w.repeats()...)
 	}
-	sure, err := insist(ctx, func() (err error) {
+	sure, err := insist(ctx, w.tries(), func() (err error) {
 		done, err = s.put(ctx, w.answer.Life, g, once)
 		return err
 	})

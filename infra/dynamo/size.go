@@ -32,27 +32,28 @@ type size struct {
 
 // room checks parts against the sizes of their buffers, as far as they are
 // known: they are counted by [Store.Maintain]. One without room that may be shed
-// is. Full: another has no room.
+// is, as is one of whose buffer that can't be read. Full: another has no room.
 func (s *Store) room(ctx context.Context, writings []writing) error {
 	var asked map[string]int64
 	for i := range writings {
-		p := writings[i].Part
-		if p.Size == 0 || len(p.Events) == 0 {
+		w := &writings[i]
+		p := w.Part
+		if p.Size == 0 || len(p.Events) == 0 || w.answer.Shed {
 			continue
 		}
 		if asked == nil {
 			asked = make(map[string]int64)
 		}
 		owner := core.Owner(p.Ref.Buffer)
-		held, err := s.held(ctx, owner)
+		held, err := s.held(ctx, owner, w.repeats()...)
 		more := asked[owner] + int64(len(p.Events))
 		switch {
-		case err != nil:
-			return err
-		case held+more <= p.Size:
+		case err == nil && held+more <= p.Size:
 			asked[owner] = more
 		case p.Shed:
-			writings[i].answer.Shed = true
+			w.answer.Shed = true
+		case err != nil:
+			return err
 		default:
 			return &core.Error{Code: core.Full, RetryAfter: time.Second,
 				Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", owner, p.Size)}
@@ -62,7 +63,7 @@ func (s *Store) room(ctx context.Context, writings []writing) error {
 }
 
 // held is about how many items a buffer has.
-func (s *Store) held(ctx context.Context, buffer string) (int64, error) {
+func (s *Store) held(ctx context.Context, buffer string, o ...func(*dynamodb.Options)) (int64, error) {
 	now := s.opts.Clock.Now()
 	s.sizes.mu.Lock()
 	z := s.sizes.known[buffer]
@@ -71,7 +72,7 @@ func (s *Store) held(ctx context.Context, buffer string) (int64, error) {
 		return z.held + z.added, nil
 	}
 	s.sizes.mu.Unlock()
-	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: key(sizePlace(buffer), 0)})
+	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.opts.Table, Key: key(sizePlace(buffer), 0)}, o...)
 	if err != nil {
 		return 0, failure(err, "read the size of a buffer")
 	}
