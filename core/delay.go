@@ -168,20 +168,30 @@ func (m *mover) store(ctx context.Context, now Millis, p *parts) error {
 	return m.in.append(ctx, now, p)
 }
 
-// fill stores of each part what its group has room for now; the rest waits.
+// fill stores of each part what its group has room for now; the rest waits. How
+// much that is, it finds out: as many as may fit, or half of that, and so on.
 func (m *mover) fill(ctx context.Context, now Millis, p *parts, r *Response) {
 	for k := range p.list {
-		index := p.of[k].index
-		n := len(index)
+		part, of := p.list[k], p.of[k]
+		n := len(part.Events)
 		if limit := m.sub.Policy.CapItems; limit > 0 {
 			n = min(n, limit)
 		}
-		part, of := p.list[k], p.of[k]
-		part.Events, of.index = part.Events[:n], index[:n]
-		if m.store(ctx, now, &parts{list: []Part{part}, of: []owner{of}}) != nil {
-			n = 0
+		for n > 0 {
+			some, late := part, min(of.late, n)
+			some.Events = part.Events[:n]
+			err := m.store(ctx, now, &parts{list: []Part{some}, of: []owner{{Subscription: of.Subscription, late: late}}})
+			switch {
+			case err == nil:
+				part.Events, of.index, of.late = part.Events[n:], of.index[n:], of.late-late
+				n = min(n, len(part.Events))
+			case CodeOf(err) == Full:
+				n /= 2
+			default:
+				n = 0
+			}
 		}
-		for _, i := range index[n:] {
+		for _, i := range of.index {
 			r.Failed = r.Failed.With(i)
 		}
 	}

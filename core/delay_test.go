@@ -353,6 +353,33 @@ func TestAMoveThatFailsIsMadeAgain(t *testing.T) {
 	})
 }
 
+// A full group takes what it has room for, and does not let the rest wait with it.
+func TestAMoveOfMoreThanFits(t *testing.T) {
+	t.Parallel()
+	d := newDock(t)
+	p := d.process(docked(func(b *core.Buffer) {
+		b.DeliverAt, b.FlushEvery, b.Overflow.MaxItems, b.Batch.MaxItems = "{{ .json.at }}", 0, 10, 10
+	}))
+	p.keys("a") // one is there
+	due := fmt.Sprintf(`{"k":"a","at":%q}`, d.clock().Add(time.Second))
+	p.put(due, due, due, due, due, due, due, due, due, due)
+	d.pass(2 * time.Second)
+	appends := 0
+	for more := true; more; {
+		groups, err := d.memory.Groups(context.Background(), "b~held", nil, 1)
+		require.NoError(t, err)
+		if more, err = p.deliverer.Deliver(context.Background(), core.Delivery{Ref: groups[0].Ref, Destination: "b~held"}); err != nil {
+			require.NoError(t, err)
+		}
+		appends++
+		require.Less(t, appends, 10)
+	}
+	stats, err := d.memory.Stats(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, int64(10), stats[0].Pending, "nine of ten had room")
+	require.Equal(t, int64(1), stats[1].Claimed)
+}
+
 func TestASizeOfHeldItems(t *testing.T) {
 	run(t, config(at1, after(time.Hour), buf(func(b *core.Buffer) { b.Size = 2 })), func(r *rig) {
 		r.put("a")
