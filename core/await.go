@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,7 +37,7 @@ func wordOf(source, id string) string {
 // expect makes the records of events whose outcome is waited for until a time.
 func (in *Ingester) expect(ctx context.Context, source string, ids []string, until Millis) error {
 	now := in.ports.Clock.Now()
-	return in.words(ctx, source, ids, func(w *word) *word {
+	return in.words(ctx, source, ids, func(_ int, w *word) *word {
 		if w == nil || w.Until < now { // nobody else waits
 			return &word{Until: until}
 		}
@@ -46,7 +47,7 @@ func (in *Ingester) expect(ctx context.Context, source string, ids []string, unt
 
 // forget takes the records away, unless others wait longer.
 func (in *Ingester) forget(ctx context.Context, source string, ids []string, until Millis) {
-	err := in.words(context.WithoutCancel(ctx), source, ids, func(w *word) *word {
+	err := in.words(context.WithoutCancel(ctx), source, ids, func(_ int, w *word) *word {
 		if w != nil && w.Until > until {
 			return w
 		}
@@ -55,12 +56,21 @@ func (in *Ingester) forget(ctx context.Context, source string, ids []string, unt
 	in.ports.Observer.failed("forget whose outcome was waited for", err)
 }
 
-// words makes of every record what fn makes of it; nil is none.
-func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func(*word) *word) error {
-	for _, id := range ids {
-		if err := changeWord(ctx, in.ports.Coordinator, wordOf(source, id), fn); err != nil {
-			return err
+// words makes of the record of each event, by its position, what fn makes of it;
+// nil is none. fn is called from several goroutines. After an error it ends.
+func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func(int, *word) *word) error {
+	var failed atomic.Pointer[error]
+	sideBySide(len(ids), func(i int) {
+		if failed.Load() != nil {
+			return
 		}
+		err := changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i]), func(w *word) *word { return fn(i, w) })
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -86,15 +96,15 @@ func changeWord(ctx context.Context, c Coordinator, name string, fn func(*word) 
 	return err
 }
 
+// canWait reports whether there is what waiting for an outcome takes.
+func (in *Ingester) canWait() bool { return in.ports.Coordinator != nil && in.ports.Sleep != nil }
+
 // await waits until every event of a request has been delivered or is a dead
-// letter, as long as its source allows.
-func (in *Ingester) await(ctx context.Context, s *Source, p *parts, ids []string) Status {
-	for i := range p.fates {
-		if p.fates[i].held {
-			return StatusPending // it leaves as another, later
-		}
+// letter, at the latest until a time.
+func (in *Ingester) await(ctx context.Context, source string, p *parts, ids []string, until Millis) Status {
+	if p.unsure {
+		return StatusPending
 	}
-	until := in.ports.Clock.Now().Add(s.RespondTimeout)
 	waiting := p.stored
 	for look := firstLook; ; look = min(2*look, lastLook) {
 		if waiting = in.unsettled(ctx, waiting); len(waiting) == 0 {
@@ -105,19 +115,22 @@ func (in *Ingester) await(ctx context.Context, s *Source, p *parts, ids []string
 			return StatusPending
 		}
 	}
-	dead, known := false, true
-	for i := range p.fates {
-		dead = dead || p.fates[i].dead
-	}
-	err := in.words(ctx, s.Name, ids, func(w *word) *word {
-		known = known && w != nil // else another that waited for it has taken it away
-		dead = dead || w != nil && w.Dead
+	words := make([]word, len(ids))
+	err := in.words(ctx, source, ids, func(i int, w *word) *word {
+		words[i] = word{}
+		if w != nil {
+			words[i] = *w
+		}
 		return w
 	})
-	switch {
-	case dead:
-		return StatusDeadLettered
-	case err != nil, !known:
+	known := err == nil
+	for i := range words {
+		if p.fates[i].dead || words[i].Dead {
+			return StatusDeadLettered
+		}
+		known = known && words[i].Until != 0 // else another that waited for it has taken it away
+	}
+	if !known {
 		return StatusPending
 	}
 	return StatusDelivered
@@ -147,6 +160,9 @@ func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
 // mourn leaves word of dead letters for sources that wait for the outcome. Until
 // it has, they must not be settled: they would seem delivered.
 func (d *Deliverer) mourn(ctx context.Context, items []Item) error {
+	if d.ports.Coordinator == nil {
+		return nil // nobody can wait
+	}
 	for i := range items {
 		r := d.catalog.Route(items[i].Source)
 		if r == nil || !r.Source.AckDelivered {

@@ -14,12 +14,12 @@ type Ports struct {
 	Queue       Queue
 	Sender      func(destination string) Sender // nil for an unknown one
 	DeadLetters DeadLetterSink
-	Coordinator Coordinator // nil: no breakers and no rate limits
+	Coordinator Coordinator // nil, if not Shared: no breakers, no rate limits, and no outcome is waited for
 	Shared      bool        // other processes are on the store, too, and share the coordinator
 	Clock       Clock
 	IDs         IDs
 	Rand        Rand
-	Sleep       func(ctx context.Context, d time.Duration) error // waits, unless ctx ends; nil: nothing waits
+	Sleep       func(ctx context.Context, d time.Duration) error // waits, unless ctx ends; nil: nothing waits, and no outcome is waited for
 	Observer    *Observer
 
 	// Slot waits until one more send to a destination may be under way in this
@@ -60,15 +60,16 @@ func (p *Ports) hand(ctx context.Context, d Delivery) {
 }
 
 const (
-	// hinters is how many hints of one request are sent at a time.
+	// hinters is how many hints of one request are sent at a time, or records of
+	// those who wait are changed.
 	hinters = 16
-	// fewHints are sent one after the other: that is quicker where the timer
-	// is in the same process.
+	// fewHints are sent one after the other: that is quicker where the timer or
+	// the coordinator is in the same process.
 	fewHints = 8
 )
 
 // sideBySide calls fn for 0 to n-1, many of them at a time if they are many:
-// each may wait for a timer or a queue that is far away.
+// each may wait for a timer, a queue or a coordinator that is far away.
 func sideBySide(n int, fn func(int)) {
 	if n <= fewHints {
 		for i := range n {

@@ -47,10 +47,10 @@ func (e *EventError) Error() string { return fmt.Sprintf("event %d: %v", e.Index
 func (e *EventError) Unwrap() error { return e.Err }
 
 // Ingest stores one request's events: all of them, or none if it returns an
-// error, in which case the request may be sent again. It fills in their
-// source, the time, and an id where there is none. NotFound: no such source;
-// Invalid and TooLarge: an event is refused, as an [EventError]; Full and
-// Unavailable: try later.
+// error, or some if that is Unavailable; the request may then be sent again. It
+// fills in their source, the time, and an id where there is none. NotFound: no
+// such source; Invalid and TooLarge: an event is refused, as an [EventError];
+// Full and Unavailable: try later.
 func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (Receipt, error) {
 	route := in.catalog.Route(source)
 	if route == nil {
@@ -85,10 +85,13 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 		return Receipt{}, err
 	}
 	source := route.Source
-	if source.AckDelivered {
-		until := now.Add(source.RespondTimeout + restTime)
-		defer in.forget(ctx, source.Name, ids, until)
-		if err := in.expect(ctx, source.Name, ids, until); err != nil {
+	until := now.Add(source.RespondTimeout)
+	if p.waits && !in.canWait() {
+		p.unsure = true
+	} else if p.waits {
+		kept := until.Add(restTime)
+		defer in.forget(ctx, source.Name, ids, kept)
+		if err := in.expect(ctx, source.Name, ids, kept); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -96,8 +99,8 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 		return Receipt{}, err
 	}
 	r := p.receipt(ids)
-	if source.AckDelivered && r.Accepted > 0 {
-		r.Status = in.await(ctx, source, p, ids)
+	if p.waits && r.Accepted+r.Duplicates > 0 {
+		r.Status = in.await(ctx, source.Name, p, ids, until)
 	}
 	return r, nil
 }
@@ -132,9 +135,10 @@ func fit(parts []Part) error {
 		if sizes == nil {
 			sizes = make(map[string]int64)
 		}
-		sizes[p.Ref.Buffer] += int64(len(p.Events))
-		if n := sizes[p.Ref.Buffer]; n > p.Size {
-			return Errorf(TooLarge, "more events for buffer %s than the %d that it holds at most (size); send fewer at a time", p.Ref.Buffer, p.Size)
+		buffer := Owner(p.Ref.Buffer) // what it holds for later counts, too
+		sizes[buffer] += int64(len(p.Events))
+		if sizes[buffer] > p.Size {
+			return Errorf(TooLarge, "more events for buffer %s than the %d that it holds at most (size); send fewer at a time", buffer, p.Size)
 		}
 	}
 	return nil

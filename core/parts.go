@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"slices"
 )
@@ -13,15 +14,17 @@ type parts struct {
 	list    []Part
 	of      []owner
 	letters []DeadLetter // of events that can never be delivered
-	fates   []fate       // of the events, in order; nil: nobody asks
-	stored  []place      // for those that wait for the outcome
+	fates   []fate       // of the events, in order; nil: nobody asks, as all are kept
+	waits   bool         // somebody waits for the outcome
+	unsure  bool         // which can't be known, or not in time
+	stored  []place      // where to look for it
 }
 
 // owner is whose a part is.
 type owner struct {
 	*Subscription
 
-	index []int // which events of the request it has
+	index []int // which events of the request it has, if somebody asks
 	late  int   // so many of them have missed their time window
 }
 
@@ -30,7 +33,6 @@ type fate struct {
 	kept   bool // by a buffer that is no shadow: it is stored, or a dead letter
 	double bool // a buffer has had it before
 	dead   bool
-	held   bool
 }
 
 // place is where an event was stored.
@@ -40,10 +42,20 @@ type place struct {
 	seq  uint64
 }
 
+// keepsAll reports whether a buffer that is no shadow keeps every event.
+func (r *Route) keepsAll() bool {
+	return slices.ContainsFunc(r.Subscriptions, func(s *Subscription) bool {
+		return !s.Buffer.Shadow && s.Buffer.Dedupe == 0 && s.filter == nil && s.transform == nil
+	})
+}
+
 // parts sorts events into groups, in the order in which they first occur.
 func (in *Ingester) parts(ctx context.Context, route *Route, events []Event, now Millis) (*parts, error) {
 	n := len(route.Subscriptions)
-	p := &parts{list: make([]Part, 0, n), of: make([]owner, 0, n), fates: make([]fate, len(events))}
+	p := &parts{list: make([]Part, 0, n), of: make([]owner, 0, n), waits: route.Source.AckDelivered}
+	if p.waits || !route.keepsAll() {
+		p.fates = make([]fate, len(events))
+	}
 	var at map[Ref]int
 	if len(events) > 1 {
 		at = make(map[Ref]int)
@@ -68,26 +80,34 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 	if s.Buffer.Shadow && !s.sampled(e.ID) {
 		return nil
 	}
-	out, keep, err := s.apply(ctx, e)
-	if err != nil {
-		return Errorf(CodeOf(err), "buffer %s: %s", s.Buffer.Name, DetailOf(err))
+	if s.filter != nil || s.transform != nil {
+		out, keep, err := s.apply(ctx, e)
+		if err != nil {
+			return Errorf(CodeOf(err), "buffer %s: %s", s.Buffer.Name, DetailOf(err))
+		}
+		if !keep {
+			return nil
+		}
+		e = &out
 	}
-	if !keep {
-		return nil
-	}
-	ref, late, err := s.Place(&out, now)
+	ref, late, err := s.Place(e, now)
 	if err != nil {
 		return err
 	}
-	due, err := s.dueAt(&out)
-	if err != nil {
-		p.letters = append(p.letters, s.letter(ref, &out, in.ports.IDs.New(), err, now))
-		p.fates[i].dead, p.fates[i].kept = true, true
+	due, err := s.dueAt(e)
+	switch {
+	case err != nil && s.Buffer.Shadow:
+		return err
+	case err != nil:
+		p.letters = append(p.letters, s.letter(ref, e, err, now))
+		if p.fates != nil {
+			p.fates[i].dead, p.fates[i].kept = true, true
+		}
 		return nil
 	}
 	if s.holds(due, now) {
-		ref, late = s.hold(&out, due, now), false
-		p.fates[i].held = true
+		ref, late = s.hold(e, due, now), false
+		p.unsure = p.unsure || !s.Buffer.Shadow // it leaves as another, later
 	}
 	k, ok := at[ref]
 	if !ok {
@@ -96,8 +116,10 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 			at[ref] = k
 		}
 	}
-	p.list[k].Events = append(p.list[k].Events, out)
-	p.of[k].index = append(p.of[k].index, i)
+	p.list[k].Events = append(p.list[k].Events, *e)
+	if p.fates != nil && !s.Buffer.Shadow {
+		p.of[k].index = append(p.of[k].index, i)
+	}
 	if late {
 		p.of[k].late++
 	}
@@ -124,8 +146,16 @@ func (s *Subscription) sampled(id string) bool {
 	return float64(binary.BigEndian.Uint64(h[:])) < s.Buffer.Sample*math.MaxUint64
 }
 
-// letter is the dead letter of an event that has not even been stored.
-func (s *Subscription) letter(ref Ref, e *Event, id string, err error, now Millis) DeadLetter {
+// letter is the dead letter of an event that has not even been stored: the same
+// one when its sender sends it again.
+func (s *Subscription) letter(ref Ref, e *Event, err error, now Millis) DeadLetter {
+	h := sha256.New()
+	for _, of := range []string{s.Buffer.Name, e.Source, e.ID} {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(of))))
+		_, _ = h.Write([]byte(of))
+	}
+	_, _ = h.Write(e.Body) // an id may name several events: no letter is lost for that
+	id := hex.EncodeToString(h.Sum(nil)[:16])
 	return DeadLetter{
 		ID: id + "/1", Batch: id, Buffer: s.Buffer.Name, Group: ref.Key, Destination: s.Destination.Name,
 		Reason: DeadPermanent, Attempts: 0, FirstErrorAt: now, LastErrorAt: now,
@@ -141,6 +171,9 @@ func (p *parts) add(o owner, part Part) int {
 // receipt sums up what became of the events.
 func (p *parts) receipt(ids []string) Receipt {
 	r := Receipt{IDs: ids}
+	if p.fates == nil {
+		r.Accepted = len(ids)
+	}
 	for i := range p.fates {
 		switch f := &p.fates[i]; {
 		case f.kept:
@@ -154,23 +187,27 @@ func (p *parts) receipt(ids []string) Receipt {
 	return r
 }
 
-// store makes a request durable: its dead letters, then its parts.
+// store makes a request durable: its parts, then its dead letters. Where these
+// fail the whole is Unavailable: the parts are stored.
 func (in *Ingester) store(ctx context.Context, now Millis, p *parts) error {
 	if err := fit(p.list); err != nil {
 		return err
 	}
-	if p.letters != nil {
-		if err := in.ports.DeadLetters.Put(ctx, p.letters); err != nil {
+	if len(p.list) > 0 {
+		if err := in.append(ctx, now, p); err != nil {
 			return err
 		}
-		for i := range p.letters {
-			in.ports.Observer.deadLetters(p.letters[i].Buffer, DeadPermanent, 1)
-		}
 	}
-	if len(p.list) == 0 {
+	if len(p.letters) == 0 {
 		return nil
 	}
-	return in.append(ctx, now, p)
+	if err := in.ports.DeadLetters.Put(ctx, p.letters); err != nil {
+		return Wrap(Unavailable, err, "an event that can't be delivered is no dead letter yet")
+	}
+	for i := range p.letters {
+		in.ports.Observer.deadLetters(p.letters[i].Buffer, DeadPermanent, 1)
+	}
+	return nil
 }
 
 // maxMoves bounds how often the events of one request are moved on. Windows
@@ -231,13 +268,16 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 			continue
 		case a.First != 0 || len(a.Doubles) == len(part.Events):
 			in.ports.Observer.late(part.Ref.Buffer, o.late)
-			all.settle(&part, &o, a)
+			all.settle(&part, &o, a, len(part.Events))
 			continue
 		}
 		if w, ok := o.Window(part.Ref); ok && a.Closed {
+			all.settle(&part, &o, a, a.Stored)
+			if part.Events = part.Events[a.Stored:]; len(part.Events) == 0 {
+				continue
+			}
 			part.Ref.Key = windowKey(o.windows.next(w, now))
 			part.Policy = o.policy(part.Ref)
-			part.Events = part.Events[a.Stored:]
 			if o.index != nil {
 				o.index = o.index[a.Stored:]
 			}
@@ -251,21 +291,24 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 	return left
 }
 
-// settle notes what became of the events of a part; of copies, nobody asks.
-func (p *parts) settle(part *Part, o *owner, a *Appended) {
-	if p.fates == nil || o.Buffer.Shadow {
+// settle notes what became of the first n events of a part; of copies, nobody asks.
+func (p *parts) settle(part *Part, o *owner, a *Appended, n int) {
+	if p.fates == nil || o.Buffer.Shadow || n == 0 {
 		return
 	}
-	seq := a.First
-	for i, event := range o.index {
-		if slices.Contains(a.Doubles, i) {
+	seq, doubles := a.First, a.Doubles
+	for i, event := range o.index[:n] {
+		if len(doubles) > 0 && doubles[0] == i {
+			doubles = doubles[1:]
 			p.fates[event].double = true
+			p.unsure = true // what became of it, another request knows
 			continue
 		}
 		p.fates[event].kept = true
-		if !p.fates[event].held {
+		if p.waits {
 			p.stored = append(p.stored, place{ref: part.Ref, life: a.Life, seq: seq})
 		}
 		seq++
 	}
+	p.unsure = p.unsure || a.Split || a.Closed && a.First == 0 // their numbers are not known
 }
