@@ -19,14 +19,15 @@ type Breaker struct {
 // Open reports whether nothing may be sent at now.
 func (b *Breaker) Open(now Millis) bool { return b.Until > now }
 
-// Allow says how long a send has to wait. The one that need not, though the
-// breaker was open, is the probe: until its lease ends there is no other.
-func (b *Breaker) Allow(lease time.Duration, now Millis) (wait time.Duration) {
+// Allow says until when a send has to wait; 0: it need not. The one that need
+// not, though the breaker was open, is the probe: until its lease ends there is
+// no other.
+func (b *Breaker) Allow(lease time.Duration, now Millis) (until Millis) {
 	switch {
 	case b.Until == 0:
 		return 0
 	case b.Until > now:
-		return b.Until.Sub(now)
+		return b.Until
 	}
 	b.Until = now.Add(lease)
 	return 0
@@ -51,9 +52,10 @@ type probe struct {
 	until Millis
 }
 
-// breaker says how long a send to a destination has to wait for its breaker, or
-// whether it is its probe. One that can't be asked keeps nobody.
-func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration, p *probe) {
+// breaker says until when a send to a destination has to wait for its breaker,
+// or whether it is its probe. The time is the same for all that ask within a
+// cooldown. One that can't be asked keeps nobody.
+func (g gate) breaker(ctx context.Context, d *Destination) (until Millis, p *probe) {
 	if d.Breaker == nil || g.ports.Coordinator == nil {
 		return 0, nil
 	}
@@ -63,17 +65,20 @@ func (g gate) breaker(ctx context.Context, d *Destination) (wait time.Duration, 
 		if b.Until > now.Add(max(d.Breaker.Cooldown, d.Timeout+leaseMargin)) {
 			b.Until = now // the clock was set back
 		}
-		wait = min(b.Allow(d.Timeout+leaseMargin, now), d.Breaker.Cooldown) // a probe may be back long before its lease ends
-		if p = nil; wait == 0 && b.Until != 0 {
+		until = b.Allow(d.Timeout+leaseMargin, now)
+		if ahead := until.Sub(now) - 1; until != 0 { // a probe may be back long before its lease ends
+			until = until.Add(-(ahead - ahead%d.Breaker.Cooldown))
+		}
+		if p = nil; until == 0 && b.Until != 0 {
 			p = &probe{d, b.Until}
 		}
 		return *b != was
 	})
 	if err != nil {
-		wait, p = 0, nil
+		until, p = 0, nil
 	}
 	g.ports.Observer.failed("ask the breaker", err)
-	return wait, p
+	return until, p
 }
 
 // unused makes a probe that was not made another's.

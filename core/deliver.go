@@ -35,7 +35,7 @@ type errand struct {
 	seen   *Group // as the sender of the delivery has read it; nil: it has not
 	pull   *pull  // what a flush asks for; nil: what is due
 
-	allowed  bool          // by the breaker, which is asked once
+	allowed  *hop          // whose breaker has let it through, and is asked once; nil: none has
 	probe    *probe        // as its probe; nil: as any other
 	waits    time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
 	waitsFor string
@@ -119,24 +119,17 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 	}
 }
 
-// unused gives back a probe that the breaker has let through for nothing.
-func (d *Deliverer) unused(ctx context.Context, e *errand) {
-	if e.probe != nil {
-		gate{&d.ports}.unused(ctx, e.probe)
-		e.allowed, e.probe = false, nil
-	}
-}
-
 // held says how long the next send has to wait for its destination's breaker,
-// or for a token of its rate limit, which is then its own. The breaker of the
-// first destination was asked before the claim was taken.
+// or for a token of its rate limit, which is then its own. Before the first the
+// breaker was asked already, unless the claim has moved on meanwhile.
 func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
-	g, to := gate{&d.ports}, s.hop().Destination
 	if !first {
-		wait, s.probe = g.breaker(ctx, to)
+		d.unused(ctx, s.errand) // nothing was left to send, and a probe's lease is for one send
 	}
-	if wait == 0 && !(first && s.reserved()) {
-		wait, token = g.token(ctx, to, s.policy.MaxHold)
+	if until := d.breaker(ctx, s.errand, s.hop()); until != 0 {
+		wait = max(1, until.Sub(d.ports.Clock.Now()))
+	} else if !(first && s.reserved()) {
+		wait, token = gate{&d.ports}.token(ctx, s.hop().Destination, s.policy.MaxHold)
 	}
 	s.result.waits = wait > 0
 	return wait, token
@@ -213,16 +206,16 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 	e.recovering, e.busy, e.waits = false, false, 0
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
-		if wait := d.breaker(ctx, e, e.sub.hopOf(c)); wait > 0 {
-			e.waits, e.waitsFor = wait, e.sub.hopOf(c).Name
-			return nil, d.deferred(ctx, e, g, c, wait)
+		if until := d.breaker(ctx, e, e.sub.hopOf(c)); until != 0 {
+			e.waits, e.waitsFor = max(1, until.Sub(now)), e.sub.hopOf(c).Name
+			return nil, d.deferred(ctx, e, g, c, until)
 		}
 		return d.recover(ctx, e, g, c)
 	}
 	if !g.Blocked(p, now) && e.evaluate(g, now).Due {
-		if wait := d.breaker(ctx, e, e.sub.hops[0]); wait > 0 {
-			e.waits, e.waitsFor = wait, e.sub.Destination.Name
-			return nil, d.parked(ctx, e, g, wait)
+		if until := d.breaker(ctx, e, e.sub.hops[0]); until != 0 {
+			e.waits, e.waitsFor = max(1, until.Sub(now)), e.sub.Destination.Name
+			return nil, d.parked(ctx, e, g, until)
 		}
 		return d.begin(ctx, e, g)
 	}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 )
 
 // hopOf is the destination that a claim is to be sent to.
@@ -11,16 +10,26 @@ func (s *Subscription) hopOf(c *Claim) *hop { return s.hops[min(c.Hop, len(s.hop
 // hop is the destination that the shipment is to be sent to.
 func (s *shipment) hop() *hop { return s.sub.hopOf(&s.claim) }
 
-// breaker says how long an errand has to wait for the breaker of a destination.
-// What it has let through once, as its probe perhaps, may lose a race and claim
-// again.
-func (d *Deliverer) breaker(ctx context.Context, e *errand, to *hop) time.Duration {
-	if e.allowed {
+// breaker says until when an errand has to wait for the breaker of a destination;
+// 0: it need not. What it has let through once, as its probe perhaps, may lose a
+// race and claim again. When another destination follows, the probe is another's.
+func (d *Deliverer) breaker(ctx context.Context, e *errand, to *hop) (until Millis) {
+	if e.allowed == to {
 		return 0
 	}
-	wait, p := gate{&d.ports}.breaker(ctx, to.Destination)
-	e.allowed, e.probe = wait == 0, p
-	return wait
+	d.unused(ctx, e)
+	until, p := gate{&d.ports}.breaker(ctx, to.Destination)
+	if until == 0 {
+		e.allowed, e.probe = to, p
+	}
+	return until
+}
+
+// unused gives back a probe that the breaker has let through for nothing. From
+// then on the errand has to ask again.
+func (d *Deliverer) unused(ctx context.Context, e *errand) {
+	gate{&d.ports}.unused(ctx, e.probe)
+	e.allowed, e.probe = nil, nil
 }
 
 // send makes one attempt. A batch whose items were all lost, which the store
@@ -41,7 +50,7 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window, Shadow: s.sub.Buffer.Shadow,
 		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: items}
 	begin := d.ports.Clock.Now()
-	s.allowed, s.probe = false, nil
+	s.allowed, s.probe = nil, nil // it is used
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
 	if at != nil {
 		r.Failed, r.Refused = moved(r.Failed, at), moved(r.Refused, at)
@@ -141,13 +150,18 @@ func moved(b Bits, at []int) Bits {
 }
 
 // deferred makes a claim wait for its destination's breaker, and has it looked
-// at again then.
-func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Claim, wait time.Duration) error {
+// at again then: once, however many deliverers meet it.
+func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Claim, until Millis) error {
 	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
-		now := d.ports.Clock.Now()
-		return g.Defer(c.ID, now.Add(wait), e.policy, now)
+		if now := g.Find(c.ID); now != nil && !now.Held() && !now.Token && now.Due >= until {
+			return errUnchanged
+		}
+		return g.Defer(c.ID, until, e.policy, d.ports.Clock.Now())
 	})
-	if err != nil {
+	switch {
+	case err == errUnchanged: //nolint:errorlint // it is returned as it is
+		return nil
+	case err != nil:
 		return err
 	}
 	if c := g.Find(c.ID); c != nil {
@@ -158,13 +172,12 @@ func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Clai
 }
 
 // parked makes a due group wait for its destination's breaker.
-func (d *Deliverer) parked(ctx context.Context, e *errand, was *Group, wait time.Duration) error {
+func (d *Deliverer) parked(ctx context.Context, e *errand, was *Group, until Millis) error {
 	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
-		at := d.ports.Clock.Now().Add(wait)
-		if g.CheckAt == at || g.CheckAt > at && e.pull != nil { // a flush may have come before its time
+		if g.CheckAt == until || g.CheckAt > until && e.pull != nil { // a flush may have come before its time
 			return errUnchanged
 		}
-		g.Park(at)
+		g.Park(until)
 		return nil
 	})
 	if err == errUnchanged { //nolint:errorlint // it is returned as it is
