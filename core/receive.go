@@ -6,46 +6,101 @@ import (
 )
 
 // Receive takes events that a queue has handed over, each a message of its own,
-// and says by their positions which were not taken: the queue is to hand those
-// over again. A message that is not taken holds back those behind it in its own
-// unit of order, and no other. Like [Ingester.Ingest] it fills in what is
-// missing; the ids must be those of the messages.
-func (in *Ingester) Receive(ctx context.Context, source string, events []Event) (left Bits, why error) {
+// and says of each why it was not taken, or nil: the queue is to hand those over
+// again. A message that is not taken holds back those behind it in its own unit
+// of order, for the same reason, and no other: where a group has no room, the
+// others have. Like [Ingester.Ingest] it fills in what is missing; the ids must
+// be those of the messages.
+func (in *Ingester) Receive(ctx context.Context, source string, events []Event) []error {
+	r := &receiving{in: in, source: source, events: events, why: make([]error, len(events)), stopped: make(map[string]error)}
 	at := make([]int, len(events)) // where each of those still to be taken was
 	for i := range at {
 		at[i] = i
 	}
-	stopped := make(map[string]bool) // units of which one was not taken
 	for len(at) > 0 {
-		batch := make([]Event, 0, len(at))
-		for _, i := range at {
-			batch = append(batch, events[i])
-		}
-		_, err := in.Ingest(ctx, source, batch)
-		if err == nil {
-			return left, why
-		}
-		if why == nil {
-			why = err
-		}
+		err := r.ingest(ctx, at)
 		refused, one := errors.AsType[*EventError](err)
-		if !one {
-			for _, i := range at {
-				left = left.With(i)
-			}
-			return left, why
+		switch {
+		case err == nil:
+			return r.why
+		case one:
+			at = r.without(at, at[refused.Index], refused.Err)
+		case len(at) == 1 || forAll(err):
+			r.refuse(at, err)
+			return r.why
+		default:
+			r.singly(ctx, at)
+			return r.why
 		}
-		bad := at[refused.Index]
-		stopped[events[bad].Unit] = events[bad].Unit != ""
-		var next []int
-		for _, i := range at {
-			if i == bad || i > bad && stopped[events[i].Unit] {
-				left = left.With(i)
-			} else {
-				next = append(next, i)
-			}
-		}
-		at = next
 	}
-	return left, why
+	return r.why
+}
+
+// receiving is one call of Receive.
+type receiving struct {
+	in      *Ingester
+	source  string
+	events  []Event
+	why     []error
+	stopped map[string]error // units of which one was not taken, and why
+}
+
+// ingest takes the events at some positions, all or none.
+func (r *receiving) ingest(ctx context.Context, at []int) error {
+	batch := make([]Event, len(at))
+	for n, i := range at {
+		batch[n] = r.events[i]
+	}
+	_, err := r.in.Ingest(ctx, r.source, batch)
+	return err
+}
+
+func (r *receiving) refuse(at []int, err error) {
+	for _, i := range at {
+		r.why[i] = err
+	}
+}
+
+// without is what is still to be taken when one event is refused.
+func (r *receiving) without(at []int, bad int, err error) (next []int) {
+	unit := r.events[bad].Unit
+	for _, i := range at {
+		if i == bad || i > bad && unit != "" && r.events[i].Unit == unit {
+			r.why[i] = err
+		} else {
+			next = append(next, i)
+		}
+	}
+	return next
+}
+
+// singly takes events one by one, in order.
+func (r *receiving) singly(ctx context.Context, at []int) {
+	for n, i := range at {
+		unit := r.events[i].Unit
+		if r.why[i] = r.stopped[unit]; r.why[i] != nil {
+			continue
+		}
+		err := r.ingest(ctx, at[n:n+1])
+		if refused, one := errors.AsType[*EventError](err); one {
+			err = refused.Err
+		} else if err != nil && forAll(err) {
+			r.refuse(at[n:], err)
+			return
+		}
+		r.why[i] = err
+		if unit != "" {
+			r.stopped[unit] = err
+		}
+	}
+}
+
+// forAll reports whether what one event meets is met by all.
+func forAll(err error) bool {
+	switch CodeOf(err) {
+	case Unavailable, Canceled, NotFound:
+		return true
+	default:
+		return false
+	}
 }

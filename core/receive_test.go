@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,15 +35,8 @@ func TestReceive(t *testing.T) {
 			t.Parallel()
 			d := newDock(t)
 			p := d.process(docked(windowed))
-			left, why := p.ingester.Receive(context.Background(), "in", tc.events)
-			var got []int
-			for i := range tc.events {
-				if left.Has(i) {
-					got = append(got, i)
-				}
-			}
+			got := leftOf(p.ingester.Receive(context.Background(), "in", tc.events))
 			require.Equal(t, tc.left, got)
-			require.Equal(t, tc.left != nil, why != nil)
 			n := 0
 			for _, key := range d.busyGroups() {
 				g, err := d.memory.Group(context.Background(), core.Ref{Buffer: "b", Key: key})
@@ -52,4 +46,63 @@ func TestReceive(t *testing.T) {
 			require.Equal(t, len(tc.events)-len(tc.left), n)
 		})
 	}
+}
+
+// leftOf is the positions of what was not taken.
+func leftOf(errs []error) (left []int) {
+	for i, err := range errs {
+		if err != nil {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// TestReceiveWhatOneGroupHasNoRoomFor takes what the others have room for.
+func TestReceiveWhatOneGroupHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	message := func(unit, key string) core.Event {
+		return core.Event{ID: unit + key, Unit: unit, JSON: true, Body: fmt.Appendf(nil, `{"k":%q}`, key)}
+	}
+	in := newIntake(t, config(batch(9, time.Minute, time.Minute), buf(func(b *core.Buffer) { b.Overflow.MaxItems = 2 })))
+	for _, tc := range []struct {
+		name   string
+		events []core.Event
+		left   []int
+		code   core.Code
+	}{
+		{"too many at once", []core.Event{message("", "a"), message("", "a"), message("", "a"), message("", "b")}, []int{2}, core.Full},
+		{"no room, and room", []core.Event{message("", "a"), message("", "b"), message("", "c")}, []int{0}, core.Full},
+		{"units", []core.Event{message("x", "a"), message("y", "d"), message("x", "d"), message("z", "e")}, []int{0, 2}, core.Full},
+		{"refused as well", []core.Event{message("x", "a"), {ID: "long", Unit: "y", Body: make([]byte, 2*core.MiB)}, message("y", "f"), message("", "f")}, []int{0, 1, 2}, core.Full},
+	} {
+		errs := in.Receive(t.Context(), "in", tc.events)
+		require.Equal(t, tc.left, leftOf(errs), tc.name)
+		require.Equal(t, tc.code, core.CodeOf(errs[tc.left[0]]), tc.name)
+	}
+}
+
+// TestReceiveWithoutStore leaves all, and asks the store no more than once.
+func TestReceiveWithoutStore(t *testing.T) {
+	t.Parallel()
+	in := newIntake(t, config())
+	in.answer = func([]core.Part) ([]core.Appended, error) { return nil, core.Errorf(core.Unavailable, "down") }
+	errs := in.Receive(t.Context(), "in", []core.Event{{ID: "a"}, {ID: "b"}, {ID: "c"}})
+	require.Equal(t, []int{0, 1, 2}, leftOf(errs))
+	require.Len(t, in.parts, 1)
+
+	in.parts = nil
+	calls := 0
+	in.answer = func([]core.Part) ([]core.Appended, error) {
+		switch calls++; calls {
+		case 1:
+			return nil, core.Errorf(core.Full, "full")
+		case 2:
+			return nil, nil
+		}
+		return nil, core.Errorf(core.Unavailable, "down")
+	}
+	errs = in.Receive(t.Context(), "in", []core.Event{{ID: "a"}, {ID: "b"}, {ID: "c"}})
+	require.Equal(t, []int{1, 2}, leftOf(errs))
+	require.Len(t, in.parts, 3)
 }

@@ -204,45 +204,33 @@ func (b *basin) set(change func()) {
 	change()
 }
 
-// take does as core's ingester does: what is refused is left, with what is
-// behind it, and one without room leaves all.
-func (b *basin) take(ctx context.Context, events []core.Event) (left core.Bits, why error) {
+// take does as core's ingester does: what is not taken holds its unit back.
+func (b *basin) take(ctx context.Context, events []core.Event) (why []error) {
+	why = make([]error, len(events))
 	if b.stall != nil {
 		select {
 		case <-b.stall:
 		case <-ctx.Done():
-			return all(events), core.Wrap(core.Canceled, ctx.Err(), "stopped")
+			for i := range why {
+				why[i] = core.Wrap(core.Canceled, ctx.Err(), "stopped")
+			}
+			return why
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err := b.whole
-	for i := range events {
-		if e := b.errs[string(events[i].Body)]; core.CodeOf(e) == core.Full {
-			err = e
-		}
-	}
-	if err != nil {
-		return all(events), err
-	}
-	stopped := make(map[string]bool)
+	stopped := make(map[string]error)
 	for i := range events {
 		e := &events[i]
-		if err := b.errs[string(e.Body)]; err != nil || e.Unit != "" && stopped[e.Unit] {
-			left, stopped[e.Unit] = left.With(i), true
-			why = cmp.Or(why, err)
-			continue
+		why[i] = cmp.Or(b.whole, stopped[e.Unit], b.errs[string(e.Body)])
+		if e.Unit != "" {
+			stopped[e.Unit] = why[i]
 		}
-		b.got = append(b.got, string(e.Body))
+		if why[i] == nil {
+			b.got = append(b.got, string(e.Body))
+		}
 	}
-	return left, why
-}
-
-func all(events []core.Event) (left core.Bits) {
-	for i := range events {
-		left = left.With(i)
-	}
-	return left
+	return why
 }
 
 func (b *basin) all() []string {

@@ -99,39 +99,21 @@ func (p *pollers) settle(messages []types.Message) (again []types.Message, why e
 	return again, why
 }
 
-// takeAll takes messages at once, and what is left of them one by one, in
-// order. The error is that of one that is kept, or else of one that is left.
+// takeAll takes messages. The error is that of one that is kept, or else of one
+// that is left.
 func (p *pollers) takeAll(messages []types.Message) (fates []fate, why error) {
 	fates = make([]fate, len(messages))
 	events := make([]core.Event, len(messages))
 	for i := range messages {
 		events[i] = eventOf(&messages[i])
 	}
-	open, cause := p.take(p.own, events)
-	code := core.CodeOf(cause)
-	same := len(messages) == 1 || code == core.Unavailable || code == core.Canceled // for each
-	stopped := make(map[string]fate)
-	for i := range events {
-		if !open.Has(i) {
+	for i, err := range p.take(p.own, events) {
+		if err == nil {
 			continue
 		}
-		unit := events[i].Unit
-		if f := stopped[unit]; f != taken {
-			fates[i] = f
-			continue
-		}
-		if !same {
-			var still core.Bits
-			if still, cause = p.take(p.own, events[i:i+1]); still.Len() == 0 {
-				continue
-			}
-		}
-		fates[i] = fateOf(cause)
-		if unit != "" {
-			stopped[unit] = fates[i]
-		}
-		if why == nil || fates[i] == kept {
-			why = cause
+		fates[i] = fateOf(err)
+		if why == nil || fates[i] == kept && fateOf(why) != kept {
+			why = err
 		}
 	}
 	return fates, why

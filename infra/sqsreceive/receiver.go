@@ -27,9 +27,9 @@ const (
 	callTimeout = 10 * time.Second // of a call, beside what it waits for
 )
 
-// Take stores events, and says by their positions which were not stored, and
-// why the first was not: [core.Ingester.Receive] for a source.
-type Take func(ctx context.Context, events []core.Event) (left core.Bits, why error)
+// Take stores events, and says of each why it was not stored, or nil:
+// [core.Ingester.Receive] for a source.
+type Take func(ctx context.Context, events []core.Event) (why []error)
 
 // Options says how to receive.
 type Options struct {

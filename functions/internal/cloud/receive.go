@@ -40,7 +40,7 @@ func (f *function) receive(o *outside) (ReceiveHandler, error) {
 		if !ok {
 			return events.SQSEventResponse{}, core.Errorf(core.NotFound, "no source of type sqs has the queue %s", queue)
 		}
-		left, why := in.Receive(ctx, source, e.Events())
+		left, why := leftOf(in.Receive(ctx, source, e.Events()))
 		if why != nil {
 			f.stayed(ctx, source, left.Len(), why)
 		}
@@ -48,13 +48,33 @@ func (f *function) receive(o *outside) (ReceiveHandler, error) {
 	}), nil
 }
 
-// stayed tells of messages that were not taken. Only what is this side's fault
-// counts as a failure: a queue is where events may wait for room.
+// leftOf is which messages were not taken, and why one was not: if there is one,
+// one of this side's failures.
+func leftOf(errs []error) (left core.Bits, why error) {
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		left = left.With(i)
+		if why == nil || ours(err) && !ours(why) {
+			why = err
+		}
+	}
+	return left, why
+}
+
+// ours reports whether an error is this side's failure: a queue is where events
+// may wait for room.
+func ours(err error) bool {
+	code := core.CodeOf(err)
+	return code == core.Unavailable || code == core.Internal
+}
+
+// stayed tells of messages that were not taken.
 func (f *function) stayed(ctx context.Context, source string, n int, why error) {
-	code := core.CodeOf(why)
 	f.log.LogAttrs(ctx, slog.LevelWarn, "messages stay in their queue", slog.String("source", source),
-		slog.Int("messages", n), slog.String("code", code.String()), slog.Any("error", why))
-	if code == core.Unavailable || code == core.Internal {
+		slog.Int("messages", n), slog.String("code", core.CodeOf(why).String()), slog.Any("error", why))
+	if ours(why) {
 		f.failed("receive", why)
 	}
 }

@@ -80,6 +80,16 @@ func TestReceive(t *testing.T) {
 	require.ErrorContains(t, err, "no source of type sqs has the queue other")
 }
 
+// What there is no room for keeps nothing else of its batch.
+func TestReceiveOfWhatHasRoom(t *testing.T) {
+	t.Parallel()
+	r := relay(t)
+	left, err := r.receives("work.fifo", [2]string{"g", "2"}, [2]string{"h", "3"}, [2]string{"i", "4"}, [2]string{"h", "1"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"m2"}, left)
+	require.EqualValues(t, 2, r.pending())
+}
+
 // An event whose time is none is a dead letter, and its message done with; one on
 // which a filter fails is refused.
 func TestReceiveOfADeadLetter(t *testing.T) {

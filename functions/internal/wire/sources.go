@@ -111,7 +111,7 @@ func (s *intakes) begin(ctx context.Context, in *intake) context.CancelFunc {
 
 // receive takes in what comes by an intake, by the present configuration.
 func (n *node) receive(ctx context.Context, in *intake) {
-	take := func(ctx context.Context, events []core.Event) (core.Bits, error) {
+	take := func(ctx context.Context, events []core.Event) []error {
 		s, done := n.use()
 		defer done()
 		return s.ingester.Receive(ctx, in.source, events)
