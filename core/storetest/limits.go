@@ -111,6 +111,7 @@ func limitSize(t *testing.T, p *probe) {
 	require.Equal(t, core.Full, core.CodeOf(p.refused(start, sized(part(a, policy, start, 4, 4, 10), 5))))
 	p.append(start, sized(part(a, policy, start, 4, 3, 10), 5))
 	p.append(start, part(a, policy, start, 7, 1, 10)) // no limit
+	p.settle("b")
 	require.Equal(t, core.Full, core.CodeOf(p.refused(start, sized(part(b, policy, start, 3, 1, 10), 6))))
 }
 

@@ -103,7 +103,7 @@ func (z *sizes) add(writings []writing) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for i := range writings {
-		if k := z.known[core.Owner(writings[i].Ref.Buffer)]; k != nil && writings[i].Size > 0 { // without, it was there before
+		if k := z.known[core.Owner(writings[i].Ref.Buffer)]; k != nil && writings[i].Size > 0 { // without, it is one that was held, and counted
 			k.added += int64(writings[i].stored)
 		}
 	}
@@ -136,7 +136,9 @@ func (s *Store) count(ctx context.Context, buffer string) error {
 	if err != nil {
 		return err
 	}
-	groups, err := s.records(ctx, slices.Concat(refs, held))
+	refs = append(refs, held...)
+	slices.SortFunc(refs, compareRefs)
+	groups, err := s.records(ctx, slices.Compact(refs))
 	if err != nil {
 		return err
 	}
