@@ -138,20 +138,21 @@ func (in *Ingester) await(ctx context.Context, source string, p *parts, ids []st
 
 // unsettled is those of places whose items are not settled yet, as far as is known.
 func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
-	var waiting []place
-	groups := make(map[Ref]*Group)
-	for _, at := range places {
-		g := groups[at.ref]
-		if g == nil {
-			read, err := in.ports.Store.Group(ctx, at.ref)
-			if err != nil {
-				return places
-			}
-			g = &read
-			groups[at.ref] = g
+	var refs []Ref
+	at := make(map[Ref]int)
+	for i := range places {
+		if _, ok := at[places[i].ref]; !ok {
+			at[places[i].ref] = len(refs)
+			refs = append(refs, places[i].ref)
 		}
-		if g.Life == at.life && g.Live(at.seq) {
-			waiting = append(waiting, at)
+	}
+	groups, errs := make([]Group, len(refs)), make([]error, len(refs))
+	sideBySide(len(refs), func(i int) { groups[i], errs[i] = in.ports.Store.Group(ctx, refs[i]) })
+	var waiting []place
+	for _, p := range places {
+		k := at[p.ref]
+		if g := &groups[k]; errs[k] != nil || g.Life == p.life && g.Live(p.seq) {
+			waiting = append(waiting, p)
 		}
 	}
 	return waiting

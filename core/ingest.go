@@ -86,9 +86,8 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	}
 	source := route.Source
 	until := now.Add(source.RespondTimeout)
-	if p.waits && !in.canWait() {
-		p.unsure = true
-	} else if p.waits {
+	p.unsure = p.unsure || !in.canWait()
+	if p.waits && !p.unsure {
 		kept := until.Add(restTime)
 		defer in.forget(ctx, source.Name, ids, kept)
 		if err := in.expect(ctx, source.Name, ids, kept); err != nil {
@@ -99,7 +98,7 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 		return Receipt{}, err
 	}
 	r := p.receipt(ids)
-	if p.waits && r.Accepted+r.Duplicates > 0 {
+	if p.waits && r.Accepted > 0 {
 		r.Status = in.await(ctx, source.Name, p, ids, until)
 	}
 	return r, nil

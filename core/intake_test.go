@@ -21,6 +21,7 @@ type intake struct {
 	memory *memory.Store
 	answer func(parts []core.Part) ([]core.Appended, error) // nil: the memory store's
 	parts  [][]core.Part                                    // that were appended, by call
+	look   time.Duration                                    // that reading a record takes
 }
 
 func newIntake(t testing.TB, c *core.Config, change ...func(*core.Ports)) *intake {
@@ -62,6 +63,15 @@ func (s intakeStore) Append(ctx context.Context, now core.Millis, parts []core.P
 		}
 	}
 	return s.Store.Append(ctx, now, parts)
+}
+
+func (s intakeStore) Group(ctx context.Context, ref core.Ref) (core.Group, error) {
+	if s.in.look > 0 {
+		if err := sleep(ctx, s.in.look); err != nil {
+			return core.Group{}, err
+		}
+	}
+	return s.Store.Group(ctx, ref)
 }
 
 // send ingests events of these ids.
@@ -180,6 +190,32 @@ func TestManyEventsOnASlowCoordinator(t *testing.T) { //nolint:paralleltest // a
 		require.Equal(t, core.StatusPending, got.Status)
 		require.Equal(t, 10*time.Second+10*20*time.Millisecond, time.Since(begin), "the records are taken away at the end")
 	})
+}
+
+// Nor does it read its groups one after the other.
+func TestManyGroupsOnASlowStore(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, config(waits))
+		in.look = 100 * time.Millisecond
+		events := make([]core.Event, 160)
+		for i := range events {
+			events[i] = core.Event{JSON: true, Body: fmt.Appendf(nil, `{"k":"%d"}`, i)}
+		}
+		begin := time.Now()
+		got, err := in.Ingest(t.Context(), "in", events)
+		require.NoError(t, err)
+		require.Equal(t, core.StatusPending, got.Status)
+		require.Less(t, time.Since(begin), 11*time.Second+time.Millisecond)
+	})
+}
+
+// A held event's outcome is not known in time, so no record is made for it.
+func TestNoRecordsOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	in := newIntake(t, config(waits, sendAt), func(p *core.Ports) { p.Coordinator = slow{nil, 0} })
+	got, err := in.send("9999-12-31T00:00:00Z")
+	require.NoError(t, err)
+	require.Equal(t, core.StatusPending, got.Status)
 }
 
 // A dead letter is put when the rest is stored, and the same one each time that
