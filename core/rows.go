@@ -40,7 +40,7 @@ func (d *Deliverer) whole(ctx context.Context, e *errand, g *Group) (*shipment, 
 		if page.RetryAt != 0 {
 			return nil, d.waiting(ctx, e, g, &page)
 		}
-		if !d.timely(ctx, e, e.sub.longest()) {
+		if !d.timely(ctx, e, e.sub.Longest()) {
 			return nil, Errorf(Unavailable, "the time was over before the items of %s were read", e.ref)
 		}
 		if page.End < span.From {

@@ -101,7 +101,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
-	timely := s.ports.timely(s.may, s.sub.longest())
+	timely := s.ports.timely(s.may, s.sub.Longest())
 	if w := s.opts.While; w != nil && w.Err() != nil { // which ends s.may only soon
 		timely = false
 	}

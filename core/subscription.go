@@ -58,7 +58,7 @@ func (k *Catalog) subscribe(b *Buffer) error {
 		CapItems:    b.Overflow.MaxItems,
 		Ordered:     b.Ordered,
 		Concurrency: b.Concurrency,
-		Lease:       cmp.Or(b.RecoverAfter, s.longest()+leaseMargin),
+		Lease:       cmp.Or(b.RecoverAfter, s.Longest()+leaseMargin),
 		MaxHold:     s.maxHold(),
 		Rest:        restOf(b),
 	}
@@ -89,9 +89,9 @@ func (k *Catalog) subscribe(b *Buffer) error {
 	return nil
 }
 
-// longest is the longest that one send may take, to the destination or one of
+// Longest is the longest that one send may take, to the destination or one of
 // its fallbacks.
-func (s *Subscription) longest() time.Duration {
+func (s *Subscription) Longest() time.Duration {
 	var longest time.Duration
 	for _, h := range s.hops {
 		longest = max(longest, h.Timeout)

@@ -146,7 +146,7 @@ func (f *Flusher) take(ctx context.Context, sub *Subscription, o *FlushOptions, 
 		return nil, 0, nil
 	}
 	t := &turn{ports: &f.ports, buffer: sub.Buffer.Name, holder: f.ports.IDs.New(), begin: now,
-		lease: 2 * (sub.longest() + leaseMargin), renewed: now}
+		lease: 2 * (sub.Longest() + leaseMargin), renewed: now}
 	if t.forced = o.Force; t.forced {
 		return t, 0, nil
 	}

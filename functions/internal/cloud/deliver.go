@@ -84,7 +84,7 @@ func (d *deliveries) work(ctx context.Context, del core.Delivery) error {
 	if sub == nil {
 		return nil // its items wait for the buffer's return
 	}
-	begin, stop := latest(ctx, sub.Destination)
+	begin, stop := latest(ctx, sub.Longest())
 	defer stop()
 	for {
 		more, late, err := d.one(ctx, begin, sub.Destination.Name, del)
@@ -113,15 +113,15 @@ func (d *deliveries) one(ctx, begin context.Context, destination string, del cor
 }
 
 // latest is a context that ends when it is too late in an invocation to begin
-// a send to a destination and settle it. A destination whose timeout is longer
-// than the invocation gets what that has: its sends are cut, and count.
-func latest(ctx context.Context, d *core.Destination) (context.Context, context.CancelFunc) {
+// a send of so long at most and settle it. A send that may take longer than the
+// invocation gets what that has: it is cut, and counts.
+func latest(ctx context.Context, send time.Duration) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
 	}
 	left := time.Until(deadline)
-	return context.WithTimeout(ctx, max(left-claiming-d.Timeout-settling, left/8))
+	return context.WithTimeout(ctx, max(left-claiming-send-settling, left/8))
 }
 
 // slot waits for one of a destination's slots, unless it gets too late, and

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,6 +138,23 @@ func TestDeliverHandsBack(t *testing.T) { //nolint:paralleltest // a bubble
 
 		r.queue.err = core.Errorf(core.Unavailable, "SQS does not answer")
 		require.Equal(t, []string{"m0"}, r.delivers(t, time.Minute, from("deliveries", delivery(t, "a"))))
+	})
+}
+
+// A batch may go on to a fallback, whose send takes longer: nothing is begun that
+// leaves no time for that.
+func TestDeliverLeavesTimeForFallback(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := setUp(t, strings.NewReplacer("timeout: 10s,", "timeout: 10s, fallbacks: [slow],", "buffers:",
+			"  slow: {type: http, url: \"https://slow.example.com/\", timeout: 25s}\nbuffers:").Replace(yaml))
+		r.append("a", 100)
+		r.crm.answer = func(context.Context, *core.Batch) core.Response {
+			<-time.After(8 * time.Second)
+			return core.Response{Status: http.StatusOK}
+		}
+		// 60 s leave 15 in which to begin: at 0 and 8 s
+		require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "a"))))
+		require.Len(t, r.crm.batches(), 2)
 	})
 }
 

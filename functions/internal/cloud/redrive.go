@@ -19,7 +19,7 @@ func (r *redrive) work(ctx context.Context, l core.DeadLetter) error {
 	if dest == nil {
 		return core.Errorf(core.NotFound, "dead letter %s is for destination %s, which is not configured", l.ID, l.Destination)
 	}
-	begin, stop := latest(ctx, dest)
+	begin, stop := latest(ctx, dest.Timeout)
 	defer stop()
 	free, ok := r.deliveries.slot(begin, dest.Name)
 	if !ok {
