@@ -162,6 +162,16 @@ func TestAnIngesterThatCannotWait(t *testing.T) {
 	}
 }
 
+// Nor is word left of a dead letter where nobody can wait for it.
+func TestADeadLetterWithoutCoordinator(t *testing.T) {
+	t.Parallel()
+	m := newManual(t, config(at1, waits))
+	m.answer = func(context.Context, *core.Batch) core.Response { return core.Response{Status: 400} }
+	m.put("a")
+	m.deliver("a")
+	require.Equal(t, 1, m.deadLetters())
+}
+
 // slow is a coordinator each of whose calls takes a time.
 type slow struct {
 	core.Coordinator
