@@ -60,7 +60,7 @@ func (g gate) breaker(ctx context.Context, d *Destination) (until Millis, p *pro
 		return 0, nil
 	}
 	now := g.ports.Clock.Now()
-	err := changeRecord(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
+	err := changeSoon(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
 		was := *b
 		if b.Until > now.Add(max(d.Breaker.Cooldown, d.Timeout+leaseMargin)) {
 			b.Until = now // the clock was set back
@@ -87,7 +87,7 @@ func (g gate) unused(ctx context.Context, p *probe) {
 		return
 	}
 	now := g.ports.Clock.Now()
-	err := changeRecord(ctx, g.ports.Coordinator, breakerName(p.to.Name), func(b *Breaker) bool {
+	err := changeSoon(ctx, g.ports.Coordinator, breakerName(p.to.Name), func(b *Breaker) bool {
 		if b.Until != p.until || b.Until <= now {
 			return false // it is about something else by now
 		}
@@ -104,7 +104,7 @@ func (g gate) outcome(ctx context.Context, d *Destination, o Outcome) {
 	}
 	now := g.ports.Clock.Now()
 	var was, is Breaker
-	err := changeRecord(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
+	err := changeSoon(ctx, g.ports.Coordinator, breakerName(d.Name), func(b *Breaker) bool {
 		was = *b
 		if o == Retry {
 			b.Failed(d.Breaker, now)
@@ -171,7 +171,7 @@ func (g gate) token(ctx context.Context, d *Destination, most time.Duration) (wa
 		return 0, false
 	}
 	now := g.ports.Clock.Now()
-	err := changeRecord(ctx, g.ports.Coordinator, "rate/"+d.Name, func(r *Rate) bool {
+	err := changeSoon(ctx, g.ports.Coordinator, "rate/"+d.Name, func(r *Rate) bool {
 		wait, taken = r.Take(d.RateLimit, most, now)
 		return true
 	})
@@ -180,6 +180,13 @@ func (g gate) token(ctx context.Context, d *Destination, most time.Duration) (wa
 	}
 	g.ports.Observer.failed("ask the rate limit", err)
 	return wait, taken
+}
+
+// changeSoon is changeRecord for who holds a lease meanwhile.
+func changeSoon[T any](ctx context.Context, c Coordinator, name string, fn func(*T) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, restTime)
+	defer cancel()
+	return changeRecord(ctx, c, name, fn)
 }
 
 // changeRecord changes a shared record if fn says so. One that can't be read

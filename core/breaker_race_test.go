@@ -144,3 +144,22 @@ func TestDoubledDeliveriesWaitOnce(t *testing.T) {
 	}
 	p.try("a")
 }
+
+// hung is a coordinator that does not answer.
+type hung struct{}
+
+func (hung) Change(ctx context.Context, _ string, _ func([]byte) ([]byte, error)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestACoordinatorThatHangsKeepsNobodyForLong(t *testing.T) {
+	run(t, config(at1, breaks(3, time.Minute), limited(1, time.Second)), func(r *rig) {
+		r.broken.Store(true)
+		r.shared.Coordinator = hung{}
+		r.put("a")
+		r.at(time.Minute)
+		require.Equal(t, []time.Duration{10 * time.Second}, r.times(), "5 s for each of the breaker and the limit")
+		require.Empty(t, r.left())
+	})
+}
