@@ -12,7 +12,7 @@ import (
 func TestTheClockIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	temporary := func(err error) bool {
-		e, ok := err.(interface{ Temporary() bool }) //nolint:errorlint // it comes as it is
+		e, ok := err.(interface{ Temporary() bool })
 		return ok && e.Temporary()
 	}
 	m := newMeter(t.Context(), newPatterns())
