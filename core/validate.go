@@ -27,6 +27,7 @@ func (c *Config) Validate() []Fault {
 	for i := range c.Sources {
 		v.source(&c.Sources[i])
 	}
+	v.queues(c)
 	for i := range c.Destinations {
 		v.destination(&c.Destinations[i])
 	}

@@ -42,6 +42,25 @@ func (v *validation) sqsSource(path string, s *Source) {
 	}
 }
 
+// queues checks that no queue is that of two sources: whose a message is would
+// be chance. References that differ may still lead to one.
+func (v *validation) queues(c *Config) {
+	first := make(map[Secret]string)
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if s.Type != TypeSQS || s.Queue == "" {
+			continue
+		}
+		other, again := first[s.Queue]
+		if !again {
+			first[s.Queue] = s.Name
+			continue
+		}
+		v.add(FieldPath("sources", s.Name)+".queue", "is the queue of source "+shown(other)+", too",
+			"give each source a queue of its own, or have several buffers read one source")
+	}
+}
+
 // SourceQueueProblem says what is wrong with the URL of a source's queue, or
 // "". Only from a private address do events come in the clear.
 func SourceQueueProblem(s string) string {

@@ -20,6 +20,16 @@ func fallback(names ...string) func(*Config) {
 	}
 }
 
+// twoQueues makes the source one of a queue, with another beside it.
+func twoQueues(one, two Secret) func(*Config) {
+	return func(c *Config) {
+		fromQueue(one)(c)
+		s := c.Sources[0]
+		s.Name, s.Queue = "two", two
+		c.Sources = append(c.Sources, s)
+	}
+}
+
 // copied gives the source a shadow beside its buffer, after which changes are
 // made to that.
 func copied(change func(*Buffer)) func(*Config) {
@@ -65,6 +75,11 @@ func TestValidateRelay(t *testing.T) {
 			source + "ack: has no meaning here: a message leaves the queue when its event is durable",
 			source + "respondTimeout: has no meaning here: nobody waits for an answer",
 		}},
+		{"a queue of two", twoQueues("https://sqs.eu-west-1.amazonaws.com/1/q", "https://sqs.eu-west-1.amazonaws.com/1/q"),
+			[]string{`sources.two.queue: is the queue of source "orders", too`}},
+		{"a reference of two", twoQueues("env:Q", "env:Q"), []string{`sources.two.queue: is the queue of source "orders", too`}},
+		{"a queue in two regions", twoQueues("https://sqs.eu-west-1.amazonaws.com/1/q", "https://sqs.eu-west-2.amazonaws.com/1/q"), nil},
+		{"two without a queue", twoQueues("", ""), []string{source + "queue: is missing", "sources.two.queue: is missing"}},
 		{"a queue that is called", func(c *Config) { c.Sources[0].Queue = "env:Q" }, []string{source + "queue: has no meaning here"}},
 		{"a timeout that has no effect", func(c *Config) { c.Sources[0].RespondTimeout = time.Minute }, []string{source + "respondTimeout: is 1m"}},
 

@@ -199,11 +199,12 @@ func TestQueuesThatCannotBeUsed(t *testing.T) {
 		{"a secret in it", "https://x:hidden@example.com/1/q", "", "source jobs: queue: what it refers to "},
 		{"in the clear", "http://hidden.example.com/1/q", "", "is an http URL, which is for private addresses"},
 		{"not set", "", "", "QUEUE_URL"},
-		{"twice", "https://sqs.eu-west-1.amazonaws.com/1/hidden", "\n  two: {type: sqs, queue: env:QUEUE_URL}",
+		{"twice", "https://sqs.eu-west-1.amazonaws.com/1/hidden", "\n  two: {type: sqs, queue: env:QUEUE_AGAIN}",
 			"sources jobs and two have the same queue"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := reading(t, tc.queue, "maxItems: 1")
+			t.Setenv("QUEUE_AGAIN", tc.queue)
 			replaceInFile(t, path, "queue: env:QUEUE_URL}", "queue: env:QUEUE_URL}"+tc.more)
 			err := Serve(t.Context(), options(t, path))
 			require.Equal(t, core.Invalid, core.CodeOf(err))
