@@ -3,6 +3,9 @@ package cloud
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -26,19 +29,18 @@ func Receive(ctx context.Context, p Process) (ReceiveHandler, error) {
 }
 
 func (f *function) receive(o *outside) (ReceiveHandler, error) {
-	sources, err := f.queues()
+	sources, err := f.intakes()
 	if err != nil {
 		return nil, err
 	}
 	in := core.NewIngester(f.catalog, f.ports(o))
 	return invocations(f, func(ctx context.Context, e edge.ReceiveEvent) (events.SQSEventResponse, error) {
-		queue, err := e.Queue()
-		if err != nil {
+		if _, err := e.Queue(); err != nil { // of one queue, made by SQS
 			return events.SQSEventResponse{}, err
 		}
-		source, ok := sources[queue]
-		if !ok {
-			return events.SQSEventResponse{}, core.Errorf(core.NotFound, "no source of type sqs has the queue %s", queue)
+		source, err := sources.of(e.Records[0].EventSourceARN)
+		if err != nil {
+			return events.SQSEventResponse{}, err
 		}
 		left, why := leftOf(in.Receive(ctx, source, e.Events()))
 		if why != nil {
@@ -79,29 +81,76 @@ func (f *function) stayed(ctx context.Context, source string, n int, why error) 
 	}
 }
 
-// queues are the sources of type sqs by the names of their queues.
-func (f *function) queues() (map[string]string, error) {
-	named := make(map[string]string)
+// address is a queue as its ARN names it. Region and account are "" when its URL
+// does not have them.
+type address struct{ region, account, name string }
+
+// addressAt is the queue of an ARN: arn:aws:sqs:REGION:ACCOUNT:NAME.
+func addressAt(arn string) address {
+	parts := strings.Split(arn, ":")
+	if len(parts) != 6 {
+		return address{name: parts[len(parts)-1]}
+	}
+	return address{parts[3], parts[4], parts[5]}
+}
+
+// addressOf is the queue of a URL. Those of AWS are
+// https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.
+func addressOf(queue string) address {
+	u, err := url.Parse(queue)
+	if err != nil {
+		return address{name: queue}
+	}
+	path := strings.Split(strings.Trim(u.Path, "/"), "/")
+	a := address{name: path[len(path)-1]}
+	host := strings.Split(strings.ToLower(u.Hostname()), ".")
+	if len(path) == 2 && len(host) >= 4 && host[0] == "sqs" && host[2] == "amazonaws" {
+		a.region, a.account = host[1], path[0]
+	}
+	return a
+}
+
+// intakes are the names of the sources of type sqs by their queues.
+type intakes map[address]string
+
+// of is the source of a queue. NotFound: there is none.
+func (in intakes) of(arn string) (string, error) {
+	at := addressAt(arn)
+	for _, at := range []address{at, {name: at.name}} {
+		if source, ok := in[at]; ok {
+			return source, nil
+		}
+	}
+	if len(in) == 0 {
+		return "", core.Errorf(core.NotFound, "there is no source of type sqs for the messages of this queue")
+	}
+	names := slices.Sorted(maps.Values(in))
+	return "", core.Errorf(core.NotFound, "these messages are from the queue of none of the sources %s", strings.Join(names, ", "))
+}
+
+// intakes finds the queues of the sources. What a reference leads to is not shown.
+func (f *function) intakes() (intakes, error) {
+	all := make(intakes)
 	for i := range f.settings.config.Sources {
 		s := &f.settings.config.Sources[i]
 		if s.Type != core.TypeSQS {
 			continue
 		}
-		at := string(s.Queue)
-		if core.IsReference(at) {
+		queue := string(s.Queue)
+		if core.IsReference(queue) {
 			var err error
-			if at, err = f.settings.resolve(s.Queue); err != nil {
+			if queue, err = f.settings.resolve(s.Queue); err != nil {
 				return nil, err
 			}
-			if problem := core.SourceQueueProblem(at); problem != "" {
+			if problem := core.SourceQueueProblem(queue); problem != "" {
 				return nil, core.Errorf(core.Invalid, "sources.%s: queue: what it refers to %s", s.Name, problem)
 			}
 		}
-		queue := at[strings.LastIndexByte(at, '/')+1:]
-		if other, ok := named[queue]; ok {
-			return nil, core.Errorf(core.Invalid, "sources %s and %s both have the queue %s", other, s.Name, queue)
+		at := addressOf(queue)
+		if other, ok := all[at]; ok {
+			return nil, core.Errorf(core.Invalid, "sources %s and %s have the same queue", other, s.Name)
 		}
-		named[queue] = s.Name
+		all[at] = s.Name
 	}
-	return named, nil
+	return all, nil
 }

@@ -77,7 +77,7 @@ func TestReceive(t *testing.T) {
 
 	_, err = r.receives("other", [2]string{"g", "1"})
 	require.Equal(t, core.NotFound, core.CodeOf(err))
-	require.ErrorContains(t, err, "no source of type sqs has the queue other")
+	require.ErrorContains(t, err, "these messages are from the queue of none of the sources work")
 }
 
 // What there is no room for keeps nothing else of its batch.
@@ -124,13 +124,46 @@ func (refusing) Append(context.Context, core.Millis, []core.Part) ([]core.Append
 // Two sources can't share a queue: whose a message is would be chance.
 func TestReceiveQueueOfTwo(t *testing.T) {
 	t.Parallel()
+	vars := variables(t, `
+sources:
+  a: {type: sqs, queue: env:QUEUE_A}
+  b: {type: sqs, queue: env:QUEUE_B}
+`)
+	vars["QUEUE_A"], vars["QUEUE_B"] = "https://sqs.eu-central-1.amazonaws.com/1/hidden", "https://sqs.eu-central-1.amazonaws.com/1/hidden/"
+	r := setUpWith(t, vars)
+	_, err := r.receive(r.outside)
+	require.ErrorContains(t, err, "sources a and b have the same queue")
+	require.NotContains(t, err.Error(), "hidden")
+}
+
+// Queues of one name in other regions and accounts are others; a URL that is not
+// of AWS has a name alone.
+func TestReceiveQueuesOfOneName(t *testing.T) {
+	t.Parallel()
 	r := setUp(t, `
 sources:
   a: {type: sqs, queue: "https://sqs.eu-central-1.amazonaws.com/1/work"}
-  b: {type: sqs, queue: "https://sqs.eu-central-1.amazonaws.com/1/work"}
+  region: {type: sqs, queue: "https://sqs.eu-west-1.amazonaws.com/1/work"}
+  account: {type: sqs, queue: "https://sqs.eu-central-1.amazonaws.com/2/work"}
+  china: {type: sqs, queue: "https://sqs.cn-north-1.amazonaws.com.cn/1/work"}
+  local: {type: sqs, queue: "http://127.0.0.1:4566/000000000000/job"}
 `)
-	_, err := r.receive(r.outside)
-	require.ErrorContains(t, err, "sources a and b both have the queue work")
+	sources, err := r.intakes()
+	require.NoError(t, err)
+	for arn, want := range map[string]string{
+		"arn:aws:sqs:eu-central-1:1:work":      "a",
+		"arn:aws:sqs:eu-west-1:1:work":         "region",
+		"arn:aws:sqs:eu-central-1:2:work":      "account",
+		"arn:aws-cn:sqs:cn-north-1:1:work":     "china",
+		"arn:aws:sqs:eu-central-1:7:job":       "local",
+		"arn:aws:sqs:eu-central-1:3:work":      "",
+		"arn:aws:sqs:us-east-1:1:work":         "",
+		"arn:aws:sqs:eu-central-1:1:work.fifo": "",
+	} {
+		source, err := sources.of(arn)
+		require.Equal(t, want, source, arn)
+		require.Equal(t, want == "", err != nil, arn)
+	}
 }
 
 // What a reference leads to is checked, and not shown.
