@@ -51,9 +51,10 @@ type shipment struct {
 
 	group    Group // as this deliverer has last read or written it
 	claim    Claim
-	items    []Item // of the batch that is next
-	at       []int  // which of them its destination's filter and transform have left; nil: all
-	rows     []Item // of a claim that leaves in rows: those not yet settled
+	items    []Item  // of the batch that is next
+	at       []int   // which of them its destination's filter and transform have left; nil: all
+	lost     []grave // what those failed on, an item each
+	rows     []Item  // of a claim that leaves in rows: those not yet settled
 	window   *Window
 	deadline Millis // since when it could have been sent
 	taken    Millis // when its claim was recovered; 0: it is new
@@ -100,9 +101,9 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 	if err != nil || s == nil {
 		return nil, err
 	}
-	d.rest(store, s)
 	for first := true; ; first = false {
-		if wait, token := d.held(store, s, first); wait > 0 {
+		s.at, s.lost = nil, nil
+		if wait, token := d.ready(store, s, first); wait > 0 {
 			return s, d.postpone(store, s, wait, token)
 		}
 		r, outcome := d.send(ctx, s)
@@ -117,6 +118,16 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 			return s, err
 		}
 	}
+}
+
+// ready does what comes before a send: the lease runs meanwhile.
+func (d *Deliverer) ready(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
+	ctx, cancel := context.WithTimeout(ctx, restTime)
+	defer cancel()
+	if first {
+		d.rest(ctx, s)
+	}
+	return d.held(ctx, s, first)
 }
 
 // held says how long the next send has to wait for its destination's breaker,
@@ -315,18 +326,18 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 	}
 }
 
-// sent notes what came of a send of n rows.
-func (r *step) sent(resp *Response, o Outcome, n int) {
+// sent notes what came of a send of n rows, of which some were lost before it.
+func (r *step) sent(resp *Response, o Outcome, n int, lost []grave) {
 	r.rows += n
 	r.outcome, r.silent = o, resp.Status == 0
-	if o == Delivered {
-		r.delivered += n
-		return
+	if o == Delivered || o == Partial {
+		r.delivered += n - resp.Failed.Len() - len(lost)
 	}
-	if o == Partial {
-		r.delivered += n - resp.Failed.Len()
-	}
-	if r.failure == nil {
+	switch {
+	case r.failure != nil:
+	case o != Delivered:
 		r.failure = errors.New(cause(resp))
+	case len(lost) > 0:
+		r.failure = errors.New(cause(&Response{Err: lost[0].err}))
 	}
 }

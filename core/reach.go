@@ -36,15 +36,14 @@ func (d *Deliverer) unused(ctx context.Context, e *errand) {
 // has reported, or were dropped by the destination's filter, counts as delivered.
 func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	to := s.hop()
-	items, at, err := d.shape(ctx, s, to)
+	items, err := d.shape(ctx, s, to)
 	if err != nil {
 		r := Response{Err: err}
-		s.result.sent(&r, Retry, len(s.items))
+		s.result.sent(&r, Retry, len(s.items), nil)
 		return r, Retry
 	}
-	s.at = at
 	if len(items) == 0 {
-		s.result.sent(&Response{}, Delivered, len(s.items))
+		s.result.sent(&Response{}, Delivered, len(s.items), s.lost)
 		return Response{}, Delivered
 	}
 	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window, Shadow: s.sub.Buffer.Shadow,
@@ -52,11 +51,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	begin := d.ports.Clock.Now()
 	s.allowed, s.probe = nil, nil // it is used
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
-	if at != nil {
-		r.Failed, r.Refused = moved(r.Failed, at), moved(r.Refused, at)
+	if s.at != nil {
+		r.Failed, r.Refused = moved(r.Failed, s.at), moved(r.Refused, s.at)
 	}
 	gate{&d.ports}.outcome(context.WithoutCancel(ctx), to.Destination, outcome)
-	s.result.sent(&r, outcome, len(s.items))
+	s.result.sent(&r, outcome, len(s.items), s.lost)
 	if _, held := Held(b.Buffer); !held {
 		d.ports.Observer.attempt(&Attempt{
 			Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: to.Name,
@@ -69,48 +68,56 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 }
 
 // shape makes of a batch's items what a destination's own filter and transform
-// want it to get, and where each was in the batch; nil: all are as they were.
-// One that they fail on becomes a dead letter, and the others go on.
-func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []Item, at []int, err error) {
+// want it to get. One that they fail on becomes a dead letter, and the others go
+// on: at once, and whatever follows settles it, so that it becomes one once. For
+// rows, of which a claim can't note it, that is when the batch is through. What
+// might not fail the next time is tried again, as often as a send is.
+func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []Item, err error) {
 	if to.filter == nil && to.transform == nil {
-		return s.items, nil, nil
+		return s.items, d.keep(context.WithoutCancel(ctx), s)
 	}
-	var broken []Item
-	var cause error
+	ctx = context.WithoutCancel(ctx)
+	at := []int{}
+	var lost []grave
 	for i := range s.items {
-		e, keep, err := to.apply(context.WithoutCancel(ctx), &s.items[i].Event)
+		if err := d.keep(ctx, s); err != nil {
+			return nil, err
+		}
+		e, keep, err := to.apply(ctx, &s.items[i].Event)
 		switch {
+		case err != nil && CodeOf(err) == Invalid:
+			lost = append(lost, grave{s.items[i : i+1], DeadPermanent, err})
+		case err != nil && s.claim.Attempt < to.Retry.MaxAttempts:
+			return nil, err
 		case err != nil:
-			broken, cause = append(broken, s.items[i]), err
+			lost = append(lost, grave{s.items[i : i+1], DeadExhausted, err})
 		case keep:
 			items = append(items, Item{Event: e, Seq: s.items[i].Seq})
 			at = append(at, i)
 		}
 	}
-	if at == nil {
-		at = []int{} // none is left
-	}
-	if broken == nil {
-		return items, at, nil
-	}
-	first := s.claim.Attempt == 1 // on the others they are put again, which changes nothing
-	if s.sub.Buffer.Shadow {
-		if first {
-			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(broken))
+	if s.claim.Fold == "" {
+		if err := d.entomb(ctx, s, nil, lost); err != nil {
+			return nil, err
 		}
-		return items, at, nil
+		d.buried(s, lost)
 	}
-	letters := s.letters(broken, &Response{Err: cause}, DeadPermanent, d.ports.Clock.Now())
-	if err := d.ports.DeadLetters.Put(context.WithoutCancel(ctx), letters); err != nil {
-		return nil, nil, Wrap(CodeOf(err), err, "cannot put dead letters")
+	s.at, s.lost = at, lost
+	return items, d.keep(ctx, s)
+}
+
+// keep makes the lease on the shipment's claim begin anew when half of it is
+// gone, or so much that a send would outlast it.
+func (d *Deliverer) keep(ctx context.Context, s *shipment) error {
+	lease := s.policy.Lease
+	if s.claim.Due.Sub(d.ports.Clock.Now()) >= min(max(lease/2, s.hop().Timeout+restTime), lease-restTime) {
+		return nil
 	}
-	if err := d.mourn(context.WithoutCancel(ctx), broken); err != nil {
-		return nil, nil, Wrap(CodeOf(err), err, "cannot leave word of dead letters")
+	if err := d.renew(ctx, s); err != nil {
+		return err
 	}
-	if first {
-		d.ports.Observer.deadLetters(s.ref.Buffer, DeadPermanent, len(broken))
-	}
-	return items, at, nil
+	d.rest(ctx, s)
+	return nil
 }
 
 // live is the items of the batch that its destination's filter and transform
@@ -127,9 +134,10 @@ func (s *shipment) live() []Item {
 }
 
 // finish settles the members of a claim that its destination's filter and
-// transform have finished.
+// transform have finished, in the transition that ends their batch. Rows are no
+// members.
 func (s *shipment) finish(c *Claim) {
-	for i, next := 0, 0; s.at != nil && c != nil && i < len(s.items); i++ {
+	for i, next := 0, 0; s.at != nil && c != nil && c.Fold == "" && i < len(s.items); i++ {
 		if next < len(s.at) && s.at[next] == i {
 			next++
 			continue

@@ -20,12 +20,13 @@ import (
 //	has x                 whether the body has x
 //	fail x                fails on a body that has x, else gives it
 //	slow x                runs out of time on a body that has x, else gives it
+//	nap x                 gives it after so long
 //	cut x                 nothing for a body that has x, else gives it
 //	set x                 gives x
 func toy(text string) (core.Program, error) {
 	verb, arg, _ := strings.Cut(text, " ")
 	switch verb {
-	case "null", "nothing", "true", "has", "fail", "slow", "cut", "set":
+	case "null", "nothing", "true", "has", "fail", "slow", "nap", "cut", "set":
 		return toyProgram{verb, arg}, nil
 	}
 	return nil, errors.New("there is no " + verb)
@@ -51,6 +52,10 @@ func (p toyProgram) Run(_ context.Context, in render.Input) (out []byte, ok bool
 			return nil, false, context.DeadlineExceeded
 		}
 		return body, true, nil
+	case "nap":
+		long, err := time.ParseDuration(p.arg)
+		<-time.After(long)
+		return body, true, err
 	case "cut":
 		return body, !has, nil
 	case "set":

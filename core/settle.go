@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,7 @@ func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Ou
 		if s.sub.Buffer.Shadow {
 			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live()))
 		}
-		return d.finish(ctx, s)
+		return d.bury(ctx, s, r, d.finish)
 	case o == Interrupted:
 		return false, d.postpone(ctx, s, 0, false)
 	case o == Partial && (exhausted && last || s.claim.Fold == ""):
@@ -26,9 +27,9 @@ func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Ou
 	case (o == Permanent || exhausted) && !last:
 		return d.fall(ctx, s)
 	case o == Permanent:
-		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadPermanent})
+		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadPermanent, nil})
 	case exhausted:
-		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadExhausted})
+		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadExhausted, nil})
 	}
 	return false, d.release(ctx, s, r, r.RetryAfter)
 }
@@ -60,7 +61,7 @@ func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhauste
 	}
 	if exhausted {
 		return d.bury(ctx, s, r, d.finish,
-			grave{failedItems(s.items, refused), DeadPermanent}, grave{failedItems(s.items, left), DeadExhausted})
+			grave{failedItems(s.items, refused), DeadPermanent, nil}, grave{failedItems(s.items, left), DeadExhausted, nil})
 	}
 	if s.policy.Ordered { // what stands behind the first that is left is sent again with it
 		for i, behind := 0, false; i < len(s.items); i++ {
@@ -78,7 +79,7 @@ func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhauste
 	if refused.Len() == 0 {
 		return then(ctx, s)
 	}
-	return d.bury(ctx, s, r, then, grave{failedItems(s.items, refused), DeadPermanent})
+	return d.bury(ctx, s, r, then, grave{failedItems(s.items, refused), DeadPermanent, nil})
 }
 
 // finish settles the batch: the claim with it, unless there are more rows.
@@ -109,6 +110,7 @@ func (d *Deliverer) advance(ctx context.Context, s *shipment) (goOn bool, err er
 
 func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duration, token bool) error {
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
+		s.finish(g.Find(s.claim.ID))
 		return g.Postpone(s.claim.ID, s.claim.Lease, now.Add(wait), token, s.policy, now)
 	})
 }
@@ -116,6 +118,7 @@ func (d *Deliverer) postpone(ctx context.Context, s *shipment, wait time.Duratio
 func (d *Deliverer) release(ctx context.Context, s *shipment, r *Response, asked time.Duration) error {
 	wait := s.hop().Retry.Wait(s.claim.Attempt, asked, d.ports.Rand)
 	return d.settle(ctx, s, func(g *Group, now Millis) error {
+		s.finish(g.Find(s.claim.ID))
 		return g.Release(s.claim.ID, s.claim.Lease, now.Add(wait), cause(r), s.policy, now)
 	})
 }
@@ -157,6 +160,7 @@ func failedItems(items []Item, failed Bits) []Item {
 type grave struct {
 	items  []Item
 	reason string
+	err    error // nil: what the destination said
 }
 
 // bury makes dead letters of items and then settles their batch, all under the
@@ -165,37 +169,90 @@ type grave struct {
 func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
 	settle func(context.Context, *shipment) (bool, error), graves ...grave,
 ) (goOn bool, err error) {
-	if s.sub.Buffer.Shadow {
-		for _, g := range graves {
-			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(g.items))
-		}
+	if s.claim.Fold != "" { // else they are dead letters already
+		graves = append(graves, s.lost...)
+	}
+	if len(graves) == 0 {
 		return settle(ctx, s)
 	}
-	if err := d.renew(ctx, s); err != nil {
-		return false, d.unsettled(ctx, s, err)
+	if !s.sub.Buffer.Shadow {
+		if err := d.renew(ctx, s); err != nil {
+			return false, d.unsettled(ctx, s, err)
+		}
+		d.rest(ctx, s)
 	}
-	d.rest(ctx, s)
-	var letters []DeadLetter
-	for _, g := range graves {
-		letters = append(letters, s.letters(g.items, r, g.reason, d.ports.Clock.Now())...)
-	}
-	if err := d.ports.DeadLetters.Put(ctx, letters); err != nil {
-		d.ports.Observer.failed("put dead letters", err)
+	if err := d.entomb(ctx, s, r, graves); err != nil {
 		return false, d.release(ctx, s, r, 0)
 	}
+	if goOn, err = settle(ctx, s); err == nil {
+		d.buried(s, graves)
+	}
+	return goOn, err
+}
+
+// mourners is for how many dead letters word is left at a time.
+const mourners = 100
+
+// entomb leaves word of dead letters, and puts them: in this order, so that one
+// of which no word can be left is not put again at every attempt. Copies are none.
+func (d *Deliverer) entomb(ctx context.Context, s *shipment, r *Response, graves []grave) error {
+	if s.sub.Buffer.Shadow || len(graves) == 0 {
+		return nil
+	}
+	var letters []DeadLetter
+	var items []Item
 	for _, g := range graves {
-		if err := d.mourn(ctx, g.items); err != nil {
+		why := r
+		if g.err != nil {
+			why = &Response{Err: g.err}
+		}
+		letters = append(letters, s.letters(g.items, why, g.reason, d.ports.Clock.Now())...)
+		items = append(items, g.items...)
+	}
+	for some := range slices.Chunk(items, mourners) {
+		if err := d.keep(ctx, s); err != nil {
+			return err
+		}
+		if err := d.mournAll(ctx, some); err != nil {
 			d.ports.Observer.failed("leave word of dead letters", err)
-			return false, d.release(ctx, s, r, 0)
+			return Wrap(CodeOf(err), err, "cannot leave word of dead letters")
 		}
 	}
-	goOn, err = settle(ctx, s)
+	err := d.ports.DeadLetters.Put(ctx, letters)
+	d.ports.Observer.failed("put dead letters", err)
+	return Wrap(CodeOf(err), err, "cannot put dead letters")
+}
+
+// mournAll leaves word of some dead letters, side by side.
+func (d *Deliverer) mournAll(ctx context.Context, items []Item) error {
+	ctx, cancel := context.WithTimeout(ctx, restTime)
+	defer cancel()
+	var failed atomic.Pointer[error]
+	sideBySide(len(items), func(i int) {
+		if failed.Load() != nil {
+			return
+		}
+		if err := d.mourn(ctx, items[i:i+1]); err != nil {
+			failed.Store(&err)
+		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// buried tells the observer of dead letters, or of copies that have failed.
+func (d *Deliverer) buried(s *shipment, graves []grave) {
 	for _, g := range graves {
-		if err == nil && len(g.items) > 0 {
+		switch {
+		case len(g.items) == 0:
+		case s.sub.Buffer.Shadow:
+			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(g.items))
+		default:
 			d.ports.Observer.deadLetters(s.ref.Buffer, g.reason, len(g.items))
 		}
 	}
-	return goOn, err
 }
 
 // renew makes the lease on the shipment's claim begin anew.

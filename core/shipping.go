@@ -234,6 +234,9 @@ func (s *shipping) note(e *errand, sent *shipment) {
 		}
 		return
 	}
+	if got.outcome == Delivered {
+		s.inRow = 0 // what failed did so before
+	}
 	s.failed++
 	if r.Err == nil {
 		s.sendErr = true
