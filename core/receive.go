@@ -12,7 +12,7 @@ import (
 // others have. Like [Ingester.Ingest] it fills in what is missing; the ids must
 // be those of the messages.
 func (in *Ingester) Receive(ctx context.Context, source string, events []Event) []error {
-	r := &receiving{in: in, source: source, events: events, why: make([]error, len(events)), stopped: make(map[string]error)}
+	r := &receiving{in: in, source: source, events: events, why: make([]error, len(events))}
 	at := make([]int, len(events)) // where each of those still to be taken was
 	for i := range at {
 		at[i] = i
@@ -38,11 +38,10 @@ func (in *Ingester) Receive(ctx context.Context, source string, events []Event) 
 
 // receiving is one call of Receive.
 type receiving struct {
-	in      *Ingester
-	source  string
-	events  []Event
-	why     []error
-	stopped map[string]error // units of which one was not taken, and why
+	in     *Ingester
+	source string
+	events []Event
+	why    []error
 }
 
 // ingest takes the events at some positions, all or none.
@@ -61,13 +60,26 @@ func (r *receiving) refuse(at []int, err error) {
 	}
 }
 
+// stopped is why one ahead of an event, of its unit, was not taken. In order
+// there are ten at the most.
+func (r *receiving) stopped(i int) error {
+	unit := r.events[i].Unit
+	for j := 0; unit != "" && j < i; j++ {
+		if r.why[j] != nil && r.events[j].Unit == unit {
+			return r.why[j]
+		}
+	}
+	return nil
+}
+
 // without is what is still to be taken when one event is refused.
 func (r *receiving) without(at []int, bad int, err error) (next []int) {
-	unit := r.events[bad].Unit
+	r.why[bad] = err
 	for _, i := range at {
-		if i == bad || i > bad && unit != "" && r.events[i].Unit == unit {
-			r.why[i] = err
-		} else {
+		if i == bad {
+			continue
+		}
+		if r.why[i] = r.stopped(i); r.why[i] == nil {
 			next = append(next, i)
 		}
 	}
@@ -77,8 +89,7 @@ func (r *receiving) without(at []int, bad int, err error) (next []int) {
 // singly takes events one by one, in order.
 func (r *receiving) singly(ctx context.Context, at []int) {
 	for n, i := range at {
-		unit := r.events[i].Unit
-		if r.why[i] = r.stopped[unit]; r.why[i] != nil {
+		if r.why[i] = r.stopped(i); r.why[i] != nil {
 			continue
 		}
 		err := r.ingest(ctx, at[n:n+1])
@@ -89,9 +100,6 @@ func (r *receiving) singly(ctx context.Context, at []int) {
 			return
 		}
 		r.why[i] = err
-		if unit != "" {
-			r.stopped[unit] = err
-		}
 	}
 }
 
