@@ -49,7 +49,6 @@ type shipment struct {
 	claim    Claim
 	items    []Item // of the batch that is next
 	rows     []Item // of a claim that leaves in rows: those not yet settled
-	window   *Window
 	deadline Millis // since when it could have been sent
 	was      Millis // CheckAt before this deliverer took or renewed its claim
 	again    bool   // the rows that are left must be read again
@@ -110,7 +109,7 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 
 // timely reports whether there is time for one more send and its settling.
 func (d *Deliverer) timely(ctx context.Context, e *errand) bool {
-	return ctx.Err() == nil && !e.ended() && d.ports.timely(e.may, e.sub.Destination)
+	return d.ports.timely(ctx, e.sub.Destination) && d.ports.timely(e.may, e.sub.Destination)
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -212,7 +211,6 @@ func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim
 	if err != nil {
 		return nil, err
 	}
-	s.of()
 	if err := d.members(ctx, s); err != nil {
 		d.rest(ctx, s)
 		return nil, errors.Join(err, d.postpone(ctx, s, unreadable))
@@ -278,8 +276,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	if len(s.items) == 0 {
 		return Response{}, Delivered
 	}
-	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window,
+	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key,
 		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: s.items}
+	if w, ok := s.sub.Window(s.ref); ok {
+		b.Window = &w
+	}
 	begin := d.ports.Clock.Now()
 	r, outcome := d.ports.send(ctx, s.sub.Destination, &b)
 	s.result.sent(&r, outcome, len(s.items))
