@@ -139,8 +139,7 @@ func (k *Catalog) Destination(name string) *Destination { return k.destinations[
 const MaxKeyBytes = 2 << 10
 
 // Key renders the group that an event belongs to, or within its time window the
-// row. Invalid: the template fails
-// on the event, or the key is too long.
+// row. Invalid: the template fails on the event, or the key is too long.
 func (s *Subscription) Key(e *Event) (string, error) {
 	key, err := s.key.Execute(view{e})
 	if err != nil {
