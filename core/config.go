@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"sluice/core/fold"
+)
 
 // Config is a whole configuration, as sluice.yaml spells it, defaults filled
 // in. It holds references to secrets, never their values.
@@ -125,9 +129,8 @@ type Buffer struct {
 	RecoverAfter time.Duration // lease of a claim; 0: the destination's timeout and a margin
 }
 
-// FoldColumn is a column of the rows that a window folds into: an expression,
-// such as "sum .json.amount", and its name.
-type FoldColumn struct{ Name, Expr string }
+// FoldColumn is a column of the rows that a window folds into.
+type FoldColumn = fold.Column
 
 // WindowConfig makes a buffer's groups time windows.
 type WindowConfig struct {

@@ -55,12 +55,11 @@ type shipment struct {
 	at       []int   // which of them its destination's filter and transform have left; nil: all
 	lost     []grave // what those failed on, an item each
 	rows     []Item  // of a claim that leaves in rows: those not yet settled
-	window   *Window
-	deadline Millis // since when it could have been sent
-	taken    Millis // when its claim was recovered; 0: it is new
-	was      Millis // CheckAt before this deliverer took or renewed its claim
-	again    bool   // the rows that are left must be read again
-	full     bool   // the claim left items behind that were there
+	deadline Millis  // since when it could have been sent
+	taken    Millis  // when its claim was recovered; 0: it is new
+	was      Millis  // CheckAt before this deliverer took or renewed its claim
+	again    bool    // the rows that are left must be read again
+	full     bool    // the claim left items behind that were there
 	result   step
 }
 
@@ -156,7 +155,7 @@ func (s *shipment) reserved() bool {
 // timely reports whether there is time for one more send, of so long at most,
 // and its settling.
 func (d *Deliverer) timely(ctx context.Context, e *errand, timeout time.Duration) bool {
-	return ctx.Err() == nil && !e.ended() && d.ports.timely(e.may, timeout)
+	return d.ports.timely(ctx, timeout) && d.ports.timely(e.may, timeout)
 }
 
 // take makes this deliverer the holder of the group's next batch: one whose
@@ -266,7 +265,6 @@ func (d *Deliverer) recover(ctx context.Context, e *errand, was *Group, c *Claim
 	if err != nil {
 		return nil, err
 	}
-	s.of()
 	if err := d.members(ctx, s); err != nil {
 		d.rest(ctx, s)
 		return nil, errors.Join(err, d.postpone(ctx, s, unreadable, false))

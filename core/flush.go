@@ -16,7 +16,7 @@ type FlushOptions struct {
 	Strict bool     // refuse the whole call when Only names a buffer that there is not
 	Groups []string // these group keys alone; nil: all
 
-	// While, when it ends, ends the flush after the sends under way; the end of
+	// While, when it ends, ends the flush after the sends under way; the later end of
 	// the call's own context cuts those off, too. nil: the call's own.
 	While context.Context //nolint:containedctx // an option of one call
 }

@@ -4,17 +4,11 @@ import "context"
 
 // pull is what a flush takes of a group, beyond what is due.
 type pull struct {
-	while context.Context //nolint:containedctx // the flush's own FlushOptions.While
-	over  Millis          // when its time window is over, or 0: everything is finished
-	early bool            // also claims that wait for their retry
-	fresh bool            // no claim that there is already
-	limit int             // the most items of a claim; 0: as many as a batch
+	over  Millis // when its time window is over, or 0: everything is finished
+	early bool   // also claims that wait for their retry
+	fresh bool   // no claim that there is already
+	limit int    // the most items of a claim; 0: as many as a batch
 	turn  *turn
-}
-
-// ended reports whether the flush is to end, which ends e.may only soon.
-func (e *errand) ended() bool {
-	return e.pull != nil && e.pull.while != nil && e.pull.while.Err() != nil
 }
 
 // keepTurn keeps the turn of a flush that is about one claim for long.

@@ -46,8 +46,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 		s.result.sent(&Response{}, Delivered, len(s.items), s.lost)
 		return Response{}, Delivered
 	}
-	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Window: s.window, Shadow: s.sub.Buffer.Shadow,
+	b := Batch{ID: s.batchID(), Buffer: s.ref.Buffer, Group: s.ref.Key, Shadow: s.sub.Buffer.Shadow,
 		Reason: s.claim.Reason, Attempt: s.claim.Attempt, Items: items}
+	if w, ok := s.sub.Window(s.ref); ok {
+		b.Window = &w
+	}
 	begin := d.ports.Clock.Now()
 	s.allowed, s.probe = nil, nil // it is used
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)

@@ -40,10 +40,9 @@ type passage struct {
 // ship sends everything that is finished in a buffer, many groups at a time. It
 // reports whether it had the time for all: one that had not has not had its turn.
 func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, t *turn, r *BufferFlush) bool {
-	may, end := context.WithCancel(ctx)
-	defer end()
+	may := ctx
 	if o.While != nil {
-		defer context.AfterFunc(o.While, end)()
+		may = o.While
 	}
 	s := &shipping{Flusher: f, ctx: ctx, may: may, sub: sub, opts: o, turn: t, report: r, windows: make(map[Ref]passage)}
 	groups := make(chan Ref)
@@ -101,10 +100,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
-	timely := s.ports.timely(s.may, s.sub.Longest())
-	if w := s.opts.While; w != nil && w.Err() != nil { // which ends s.may only soon
-		timely = false
-	}
+	timely := s.ports.timely(s.ctx, s.sub.Longest()) && s.ports.timely(s.may, s.sub.Longest())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !timely {
@@ -174,7 +170,7 @@ func (s *shipping) wait(pause *time.Duration) bool {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{while: s.opts.While, turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.Window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -210,9 +206,9 @@ func (s *shipping) note(e *errand, sent *shipment) {
 	r, got := s.report, &sent.result
 	r.Rows += got.rows
 	r.Written.Rows += got.delivered
-	if sent.window != nil {
+	if w, ok := s.sub.Window(e.ref); ok {
 		was := s.windows[e.ref]
-		s.windows[e.ref] = passage{id: sent.window.ID, failed: was.failed || got.failure != nil, empty: sent.group.Empty()}
+		s.windows[e.ref] = passage{id: w.ID, failed: was.failed || got.failure != nil, empty: sent.group.Empty()}
 	}
 	if e.recovering {
 		if r.Recovered == nil {

@@ -120,16 +120,12 @@ func (s *Subscription) folds(b *Buffer) error {
 	if len(b.Fold) == 0 {
 		return nil
 	}
-	columns := make([]fold.Column, len(b.Fold))
-	for i, c := range b.Fold {
-		columns[i] = fold.Column{Name: c.Name, Expr: c.Expr}
-	}
 	var err error
-	if s.fold, err = fold.Compile(columns); err != nil {
+	if s.fold, err = fold.Compile(b.Fold); err != nil {
 		return Wrap(Invalid, err, "buffers.%s.fold", b.Name)
 	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q", b.GroupBy, columns)
+	fmt.Fprintf(h, "%q %q", b.GroupBy, b.Fold)
 	s.foldedBy = strconv.FormatUint(h.Sum64(), 36)
 	return nil
 }
@@ -147,8 +143,7 @@ func restOf(b *Buffer) time.Duration {
 const MaxKeyBytes = 2 << 10
 
 // Key renders the group that an event belongs to, or within its time window the
-// row. Invalid: the template fails
-// on the event, or the key is too long.
+// row. Invalid: the template fails on the event, or the key is too long.
 func (s *Subscription) Key(e *Event) (string, error) {
 	if s.Buffer.GroupBy == "" && e.Unit != "" {
 		return e.Unit, nil

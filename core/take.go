@@ -73,19 +73,11 @@ func (d *Deliverer) open(ctx context.Context, s *shipment, was *Group, t Taking)
 	if err != nil {
 		return err
 	}
-	s.of()
 	if t.Items == 0 {
 		d.rest(ctx, s)
 		return Errorf(Conflict, "items %d to %d are void", t.From, t.To)
 	}
 	return nil
-}
-
-// of notes the time window that the shipment is of.
-func (s *shipment) of() {
-	if w, ok := s.sub.Window(s.ref); ok {
-		s.window = &w
-	}
 }
 
 // behind cuts a page of pending items of an ordered buffer before the first that

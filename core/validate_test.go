@@ -264,7 +264,7 @@ func TestFaultsKeepSecrets(t *testing.T) {
 	c.Destinations[0].Secrets = []Secret{secret, "hunter2"}
 	c.Destinations[0].Headers = []ConfigHeader{{Name: "authorization", Value: secret + "\n"}, {Name: "x", Secret: "env:hunter2!"}}
 	w := NewWindow()
-	c.Buffers[0].Window, c.Buffers[0].Fold = &w, []FoldColumn{{"a", secret}, {"b", "sum " + secret}, {"c", "sum .json.x " + secret}}
+	c.Buffers[0].Window, c.Buffers[0].Fold = &w, []FoldColumn{{Name: "a", Expr: secret}, {Name: "b", Expr: "sum " + secret}, {Name: "c", Expr: "sum .json.x " + secret}}
 	faults := c.Validate()
 	require.Len(t, faults, 13)
 	for _, f := range append(faults, c.Lint()...) {

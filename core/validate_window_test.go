@@ -25,7 +25,7 @@ func folded(columns ...string) func(*Config) {
 	return func(c *Config) {
 		c.Buffers[0].Fold = []FoldColumn{}
 		for i := 0; i < len(columns); i += 2 {
-			c.Buffers[0].Fold = append(c.Buffers[0].Fold, FoldColumn{columns[i], columns[i+1]})
+			c.Buffers[0].Fold = append(c.Buffers[0].Fold, FoldColumn{Name: columns[i], Expr: columns[i+1]})
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestValidateWindow(t *testing.T) {
 			}},
 		{"columns for one too many", window(func(c *Config) {
 			for i := range MaxColumns + 1 {
-				c.Buffers[0].Fold = append(c.Buffers[0].Fold, FoldColumn{fmt.Sprintf("c%d", i), "count"})
+				c.Buffers[0].Fold = append(c.Buffers[0].Fold, FoldColumn{Name: fmt.Sprintf("c%d", i), Expr: "count"})
 			}
 		}), []string{b + "fold: has 33 columns; must have at most 32"}},
 

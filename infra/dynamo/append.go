@@ -214,7 +214,8 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	n, check := len(w.Events), w.Policy.FirstCheck(w.now)
 	set := "SET lastAt = :now, life = if_not_exists(life, :life), rev = if_not_exists(rev, :zero), " +
 		"firstAt = if_not_exists(firstAt, :now), checkAt = if_not_exists(checkAt, :check), due = if_not_exists(due, :due)"
-	remove, condition := " REMOVE expires", ""
+	remove := " REMOVE expires"
+	var conditions []string
 	values := attrs{
 		":n": number(n), ":bytes": number(w.bytes), ":now": number(w.now), ":check": number(check),
 		":life": text(w.Life), ":zero": number(0), ":due": text(dueShard(pk, s.opts.DueShards)),
@@ -226,15 +227,15 @@ func (s *Store) tryNumber(ctx context.Context, w *writing) error {
 	if w.Policy.CapItems > 0 {
 		set += ", room = if_not_exists(room, :cap) - :n"
 		values[":cap"] = number(w.Policy.CapItems)
-		condition = "(attribute_not_exists(life) OR room >= :n)"
+		conditions = append(conditions, "(attribute_not_exists(life) OR room >= :n)")
 	} else {
 		remove += ", room"
 	}
 	if w.Policy.ShipAt != 0 {
-		condition = strings.TrimPrefix(condition+" AND attribute_not_exists(closed)", " AND ")
+		conditions = append(conditions, "attribute_not_exists(closed)")
 	}
-	if condition != "" {
-		in.ConditionExpression = &condition
+	if conditions != nil {
+		in.ConditionExpression = aws.String(strings.Join(conditions, " AND "))
 		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	if hashed {

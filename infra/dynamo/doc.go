@@ -151,9 +151,10 @@
 // until then it is in no index, and only refuses. A window, or what leaves by
 // flushes alone, may wait for days: as long as that is no more than half of the
 // retention, a segment has the other half left when its time has come, and what
-// waits longer is kept like anything else. A gap behind items that are older than half the retention may have
-// had items: it is reported as a loss, and waited for and fenced like any other,
-// as a writer that is still at work leaves one that looks the same.
+// waits longer is kept like anything else. A gap behind items that are older
+// than half the retention may have had items: it is reported as a loss, and
+// waited for and fenced like any other, as a writer that is still at work leaves
+// one that looks the same.
 //
 // # What differs from the embedded store
 //

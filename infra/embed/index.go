@@ -154,8 +154,9 @@ func (ix *index) emptied(b *buffer, key string, g *core.Group) {
 }
 
 // replace sets a group's record, settles the items that are no longer live,
-// and forgets the group when nothing is left, but for until when it is closed. It takes time for what changed,
-// not for what there is. at is the end of the log with this change.
+// and forgets the group when nothing is left, but for until when it is closed. It
+// takes time for what changed, not for what there is. at is the end of the log
+// with this change.
 func (ix *index) replace(gr *group, next core.Group, at lsn) {
 	was := gr.Group
 	gr.buf.count(&was, -1)

@@ -21,13 +21,14 @@ type Store struct {
 	closed bool
 	groups map[core.Ref]*group
 	seen   map[name]sighting
+	shut   map[core.Ref]struct{} // those of them that take no more
 }
 
 var _ core.Store = (*Store)(nil)
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{letters: newDeadLetters(), groups: map[core.Ref]*group{}, seen: map[name]sighting{}}
+	return &Store{letters: newDeadLetters(), groups: map[core.Ref]*group{}, seen: map[name]sighting{}, shut: map[core.Ref]struct{}{}}
 }
 
 // DeadLetters is where the store keeps dead letters.
@@ -45,7 +46,7 @@ func (s *Store) Reopen(abandon bool) *Store {
 			g.Abandon()
 		}
 	}
-	return &Store{letters: s.letters, groups: s.groups, seen: s.seen}
+	return &Store{letters: s.letters, groups: s.groups, seen: s.seen, shut: s.shut}
 }
 
 // open fails once the store is closed. The caller holds the mutex.
@@ -69,10 +70,13 @@ func (s *Store) Append(_ context.Context, now core.Millis, parts []core.Part) ([
 
 // forget forgets the empty groups that are closed until now.
 func (s *Store) forget(now core.Millis) {
-	for ref, g := range s.groups {
-		if g.Empty() && g.Closed <= now {
-			delete(s.groups, ref)
+	for ref := range s.shut {
+		g := s.groups[ref]
+		if g != nil && (!g.Empty() || g.Closed > now) {
+			continue
 		}
+		delete(s.groups, ref)
+		delete(s.shut, ref)
 	}
 }
 
@@ -130,6 +134,9 @@ func (s *Store) Update(_ context.Context, ref core.Ref, _ *core.Group, fn func(*
 		return g, nil
 	}
 	kept := s.group(ref)
+	if g.Closed != 0 {
+		s.shut[ref] = struct{}{}
+	}
 	kept.Group = g.Clone() // fn may have kept a pointer into g
 	kept.trim()
 	return g, nil

@@ -210,9 +210,7 @@ func detached(from context.Context) (context.Context, context.CancelFunc) {
 // logFaults logs the errors of a report of which it says no more than that
 // they are ours.
 func (h *handler) logFaults(r *http.Request, b *core.BufferFlush) {
-	for _, err := range []error{b.Err, b.ReleaseErr, b.AckErr, b.RecoverErr} {
-		if err != nil && core.CodeOf(err) == core.Internal {
-			h.Log.ErrorContext(r.Context(), "flush failed", slog.String("buffer", b.Buffer), slog.Any("err", err))
-		}
+	for _, err := range report.Faults(b) {
+		h.Log.ErrorContext(r.Context(), "flush failed", slog.String("buffer", b.Buffer), slog.Any("err", err))
 	}
 }

@@ -177,10 +177,8 @@ func (r *flushes) tell(ctx context.Context, caller string, out *FlushReport) {
 func (r *flushes) faults(shipped *core.FlushReport) {
 	for i := range shipped.Buffers {
 		b := &shipped.Buffers[i]
-		for _, err := range []error{b.Err, b.ReleaseErr, b.AckErr, b.RecoverErr} {
-			if err != nil && core.CodeOf(err) == core.Internal {
-				r.log.Error("a flush failed", "buffer", b.Buffer, "error", err)
-			}
+		for _, err := range report.Faults(b) {
+			r.log.Error("a flush failed", "buffer", b.Buffer, "error", err)
 		}
 	}
 }

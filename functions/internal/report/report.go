@@ -81,3 +81,15 @@ func text(err error) string {
 	}
 	return "something went wrong on our side; nothing that was accepted is lost"
 }
+
+// Faults are the errors of a flush of which its report says no more than that
+// they are ours: they are for the log.
+func Faults(r *core.BufferFlush) []error {
+	var faults []error
+	for _, err := range []error{r.Err, r.ReleaseErr, r.AckErr, r.RecoverErr} {
+		if err != nil && core.CodeOf(err) == core.Internal {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}

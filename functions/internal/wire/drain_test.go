@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// polls is how much later the server may see that its requests have ended: it
-// looks for that every millisecond or so.
+// polls is how much later than its requests have ended the server may see that
+// they have: it looks every millisecond at first. What is sent then begins later.
 const polls = float64(10 * time.Millisecond)
 
 const patient = "idleTimeoutMs: 300000, maxWaitFromFirstMs: 600000"
