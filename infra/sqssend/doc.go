@@ -3,10 +3,8 @@
 //
 //	batch ─▶ messages ─▶ calls of at most 10 messages and 1 MiB ─▶ core.Response
 //
-// A message's body is the item's, byte for byte. One that SQS would not take,
-// as it is not UTF-8 or holds control characters, is in base64; in place of
-// an empty one, which SQS does not know, stands a space. The message attribute
-// sluice-encoding says so: base64, or empty.
+// A message's body is the item's, byte for byte, or, where SQS would not take
+// that, as [sluice/core/sqsmessage] encodes it.
 //
 // The other attributes, each a string, are absent when there is nothing to say:
 //

@@ -10,6 +10,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"sluice/core"
+	"sluice/core/sqsmessage"
 )
 
 // passes are codes of SQS that pass, beside those that the SDK knows as such.
@@ -40,7 +41,7 @@ func (s *Sender) failure(ctx context.Context, err error) core.Response {
 		}
 		return core.Response{Err: core.Wrap(core.Unavailable, err, "no answer")}
 	}
-	r := core.Response{Answer: core.Cut(readable(api.ErrorCode()+": "+api.ErrorMessage()), core.MaxAnswer)}
+	r := core.Response{Answer: core.Cut(sqsmessage.Readable(api.ErrorCode()+": "+api.ErrorMessage()), core.MaxAnswer)}
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		r.Status = answer.HTTPStatusCode()
 	}

@@ -18,7 +18,9 @@ const messages = `{"Records": [
 			"Count": {"dataType": "Number", "stringValue": "3"}, "raw": {"dataType": "Binary", "binaryValue": "AAE="}}},
 	{"messageId": "b", "body": "plain", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders.fifo"},
 	{"messageId": "c", "body": "<n/>", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders.fifo",
-		"messageAttributes": {"Content-Type": {"dataType": "String", "stringValue": "application/xml"}}}
+		"messageAttributes": {"Content-Type": {"dataType": "String", "stringValue": "application/xml"}}},
+	{"messageId": "d", "body": "/wA=", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders.fifo",
+		"messageAttributes": {"sluice-encoding": {"dataType": "String", "stringValue": "base64"}}}
 ]}`
 
 func received(t *testing.T, text string) (e edge.ReceiveEvent) {
@@ -38,6 +40,7 @@ func TestReceiveEvents(t *testing.T) {
 		{ID: "a", Body: []byte(`{"n":1}`), JSON: true, ContentType: "application/json", Unit: "g", Headers: []core.Header{{Name: "b"}, {Name: "traceparent", Value: "00-1"}}},
 		{ID: "b", Body: []byte("plain"), ContentType: "text/plain"},
 		{ID: "c", Body: []byte("<n/>"), ContentType: "application/xml"},
+		{ID: "d", Body: []byte{0xff, 0}, ContentType: "application/octet-stream"},
 	}, e.Events())
 }
 
