@@ -49,7 +49,8 @@ func New(api API, o Options) (*Sender, error) {
 	if o.Queue == "" || o.Timeout <= 0 {
 		return nil, core.Errorf(core.Invalid, "a sender needs a queue and a timeout above 0")
 	}
-	return &Sender{api: api, queue: o.Queue, fifo: strings.HasSuffix(o.Queue, ".fifo"), timeout: o.Timeout}, nil
+	queue := strings.TrimRight(o.Queue, "/") // as one may write a URL
+	return &Sender{api: api, queue: queue, fifo: strings.HasSuffix(queue, ".fifo"), timeout: o.Timeout}, nil
 }
 
 // Send sends the batch and reports what came of its items.

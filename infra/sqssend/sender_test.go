@@ -290,6 +290,15 @@ func TestMessageGroups(t *testing.T) {
 	}
 }
 
+// A slash behind a queue's name is none of it.
+func TestSlash(t *testing.T) {
+	t.Parallel()
+	api := &fake{}
+	send(t, api, fifo+"/", numbered(1))
+	require.Equal(t, fifo, *api.calls[0].QueueUrl)
+	require.NotNil(t, api.calls[0].Entries[0].MessageGroupId)
+}
+
 // TestLiveStrictly sends bodies and names of every kind to a queue that checks
 // them. It takes no character above U+FFFF, as SQS itself does.
 func TestLiveStrictly(t *testing.T) {
