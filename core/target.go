@@ -68,13 +68,23 @@ func (c *Config) Needs(t Target) []Fault {
 			v.add(path, "names the environment variable "+name+", which template.yaml gives to no function: none that needs it starts", RightSecretAWS)
 		}
 	}
+	v.polled(c)
+	return v.faults
+}
+
+// polled warns of queues that nobody polls: template.yaml makes one an event source.
+func (v *validation) polled(c *Config) {
+	first := ""
 	for i := range c.Sources {
-		if s := &c.Sources[i]; s.Type == TypeSQS {
-			v.add(FieldPath("sources", s.Name)+".type", "is sqs: on AWS nobody polls, and the queue is an event source that template.yaml makes of a parameter",
-				"deploy with "+QueueParameterAWS+", the queue's ARN")
+		switch s := &c.Sources[i]; {
+		case s.Type != TypeSQS:
+		case first == "":
+			first = s.Name
+		default:
+			v.add(FieldPath("sources", s.Name)+".type", "is sqs, as is that of "+first+": template.yaml makes one queue an event source, the one of "+QueueParameterAWS+", and on AWS nobody polls another",
+				"give it a stack of its own")
 		}
 	}
-	return v.faults
 }
 
 // Idle is what of a valid configuration has no effect on a target, or lets

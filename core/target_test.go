@@ -77,11 +77,16 @@ func TestNeeds(t *testing.T) {
 	require.Empty(t, c.Needs(TargetLocal))
 	require.Empty(t, c.Needs("any"))
 
+	c = validConfig()
+	c.Control.Tokens = nil
 	fromQueue("https://sqs.eu-west-1.amazonaws.com/1/q")(c)
-	needs := c.Needs(TargetAWS)
-	require.Equal(t, Fault{Path: "sources.orders.type",
-		Problem: "is sqs: on AWS nobody polls, and the queue is an event source that template.yaml makes of a parameter",
-		Right:   "deploy with SourceQueueArn, the queue's ARN"}, needs[len(needs)-1])
+	require.Empty(t, c.Needs(TargetAWS), "a parameter, which no file can say, is all that it takes")
+	other := c.Sources[0]
+	other.Name = "other"
+	c.Sources = append(c.Sources, other)
+	require.Equal(t, []Fault{{Path: "sources.other.type",
+		Problem: "is sqs, as is that of orders: template.yaml makes one queue an event source, the one of SourceQueueArn, and on AWS nobody polls another",
+		Right:   "give it a stack of its own"}}, c.Needs(TargetAWS))
 	require.Empty(t, c.Needs(TargetLocal))
 }
 
