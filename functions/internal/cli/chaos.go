@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type chaosCommand struct {
 
 // Help shows examples.
 func (*chaosCommand) Help() string {
-	return `The events go to the endpoint as they would from a running system: in the destination's format, signed, and tried again by its retry policy. Faults are put in on the way. No store is touched, and the destination's filter and transform are left out; the endpoint hears "chaos" as the buffer. What it takes twice has the same webhook-id both times, so that it can drop it. Exits 1 when an event was not taken.
+	return `The events go to the endpoint as they would from a running system: in the destination's format, signed, and tried again by its retry policy. Faults are put in on the way. No store is touched, and the destination's filter and transform are left out; the endpoint hears "chaos" as the buffer. What it takes twice has the same webhook-id both times, so that it can drop it. Events to a destination of type stdout go to standard error here. Ctrl-C ends it, with a report of what was done. Exits 1 when an event would have become a dead letter.
 
 Examples:
 
@@ -84,7 +85,11 @@ func (c *chaosCommand) Run(ctx context.Context, p *program) error {
 	if c.Seed != nil {
 		seed = *c.Seed
 	}
-	sender, done, err := wire.OpenDestination(cfg, c.Destination, p.env, p.stdout)
+	i := slices.IndexFunc(cfg.Destinations, func(d core.Destination) bool { return d.Name == c.Destination })
+	if i < 0 {
+		return usagef("there is no destination %q; there are %s", c.Destination, strings.Join(destinations(cfg), ", "))
+	}
+	sender, done, err := wire.OpenDestination(cfg, c.Destination, p.env, p.stderr) // stdout is the report's
 	if err != nil {
 		return err
 	}
@@ -92,11 +97,7 @@ func (c *chaosCommand) Run(ctx context.Context, p *program) error {
 	dice := rand.New(rand.NewPCG(seed, seed))
 	t := &trial{program: p, arrived: &arrivals{to: sender, seen: map[string]int{}}, dice: dice, report: chaosReport{Destination: c.Destination, Seed: seed}}
 	t.faults = fault.NewSender(t.arrived, fault.Options{Fail: c.Fail, Drop: c.Drop, Delay: c.Delay, Rand: dice, Sleep: p.wait})
-	for i := range cfg.Destinations {
-		if cfg.Destinations[i].Name == c.Destination {
-			t.retry = cfg.Destinations[i].Retry
-		}
-	}
+	t.retry = cfg.Destinations[i].Retry
 	t.run(ctx, events, c.Items)
 	if err := c.show(p, &t.report); err != nil {
 		return err
@@ -108,6 +109,14 @@ func (c *chaosCommand) Run(ctx context.Context, p *program) error {
 		return errFailed
 	}
 	return nil
+}
+
+// destinations are the names of those that a configuration has.
+func destinations(c *core.Config) (names []string) {
+	for i := range c.Destinations {
+		names = append(names, c.Destinations[i].Name)
+	}
+	return names
 }
 
 // events are those of the file, or made ones.
@@ -151,9 +160,11 @@ type chaosReport struct {
 	Batches     int    `json:"batches"`
 	Sent        int    `json:"sent"`    // sends of batches
 	Retried     int    `json:"retried"` // of them those that were not the first
-	Taken       int    `json:"taken"`
-	Failed      int    `json:"failed"`           // not taken
-	Doubles     int    `json:"doubles"`          // taken again, beside those that were taken once
+	Taken       int    `json:"taken"`            // by the endpoint, whether that was heard or not
+	Doubles     int    `json:"doubles"`          // how often it has taken one again
+	Failed      int    `json:"failed"`           // would have become dead letters
+	Unheard     int    `json:"unheard"`          // of those the ones that it has taken, without any answer that was not lost
+	Left        int    `json:"left"`             // not done with when the command was interrupted
 	PutIn       putIn  `json:"faults"`           // in sends
 	Answer      string `json:"answer,omitempty"` // the last that was no success and no fault of ours
 	TookMs      int64  `json:"tookMs"`
@@ -170,10 +181,16 @@ func (c *chaosCommand) show(p *program, r *chaosReport) error {
 		return p.printJSON(r)
 	}
 	say := p.paint(p.stdout)
-	table(p.stdout, say, []string{"EVENTS>", "BATCHES>", "SENT>", "RETRIED>", "TAKEN>", "FAILED>", "DOUBLES>"}, [][]string{{
-		count(r.Events), count(r.Batches), count(r.Sent), count(r.Retried), count(r.Taken), count(r.Failed), count(r.Doubles),
+	table(p.stdout, say, []string{"EVENTS>", "BATCHES>", "SENT>", "RETRIED>", "TAKEN>", "DOUBLES>", "FAILED>"}, [][]string{{
+		count(r.Events), count(r.Batches), count(r.Sent), count(r.Retried), count(r.Taken), count(r.Doubles), count(r.Failed),
 	}})
 	fmt.Fprintf(p.stdout, "put in: %s failed, %s lost; seed %d\n", plural(r.PutIn.Failed, "send"), plural(r.PutIn.Dropped, "answer"), r.Seed)
+	if r.Unheard > 0 {
+		fmt.Fprintf(p.stdout, "%s of the failed ones were taken, but each time the answer was lost\n", plural(r.Unheard, "event"))
+	}
+	if r.Left > 0 {
+		fmt.Fprintf(p.stdout, "interrupted: %s not done with\n", plural(r.Left, "event"))
+	}
 	if r.Answer != "" {
 		fmt.Fprintf(p.stdout, "the endpoint's last refusal: %s\n", clean(strings.TrimSpace(r.Answer)))
 	}

@@ -24,12 +24,14 @@ type trial struct {
 // arrivals is the endpoint, of which it notes what it has taken.
 type arrivals struct {
 	to     core.Sender
+	calls  int
 	seen   map[string]int // by the event's id
 	answer string         // the last that was no success
 }
 
 // Send passes a batch on.
 func (a *arrivals) Send(ctx context.Context, b *core.Batch) core.Response {
+	a.calls++
 	r := a.to.Send(ctx, b)
 	outcome := core.Classify(&r, nil)
 	if outcome != core.Delivered {
@@ -74,10 +76,11 @@ func (t *trial) run(ctx context.Context, events []core.Event, batch int) {
 		t.deliver(ctx, &b)
 	}
 	r := &t.report
+	r.Left += len(events)
+	r.Taken = len(t.arrived.seen)
 	for _, times := range t.arrived.seen {
 		r.Doubles += times - 1
 	}
-	r.Failed = r.Events - r.Taken
 	r.PutIn = putIn{Failed: t.faults.Failed(), Dropped: t.faults.Dropped()}
 	r.Answer, r.TookMs = t.arrived.answer, t.now().Sub(begin).Milliseconds()
 }
@@ -86,42 +89,65 @@ func (t *trial) run(ctx context.Context, events []core.Event, batch int) {
 // the destination's policy allows.
 func (t *trial) deliver(ctx context.Context, b *core.Batch) {
 	for id := b.ID; ; b.Attempt++ {
-		t.report.Sent++
-		if b.Attempt > 1 {
-			t.report.Retried++
-		}
+		before := t.sent()
 		r := t.faults.Send(ctx, b)
+		made := t.sent() - before // none, when it was interrupted in its delay
+		t.report.Sent += made
+		if b.Attempt > 1 {
+			t.report.Retried += made
+		}
 		switch core.Classify(&r, t.retry.On) {
 		case core.Delivered:
-			t.report.Taken += len(b.Items)
 			return
-		case core.Permanent, core.Interrupted:
+		case core.Permanent:
+			t.fail(b.Items)
+			return
+		case core.Interrupted:
+			t.report.Left += len(b.Items)
 			return
 		case core.Partial:
-			left, taken := sorted(b.Items, &r)
-			t.report.Taken += taken
+			left, refused := sorted(b.Items, &r)
+			t.fail(refused)
 			if b.Items = left; len(left) == 0 {
 				return
 			}
 			b.ID = fmt.Sprintf("%s.%d", id, b.Attempt+1)
 		case core.Retry:
 		}
-		if b.Attempt >= t.retry.MaxAttempts || t.wait(ctx, t.retry.Wait(b.Attempt, r.RetryAfter, t.dice)) != nil {
+		if b.Attempt >= t.retry.MaxAttempts {
+			t.fail(b.Items)
+			return
+		}
+		if t.wait(ctx, t.retry.Wait(b.Attempt, r.RetryAfter, t.dice)) != nil {
+			t.report.Left += len(b.Items)
 			return
 		}
 	}
 }
 
-// sorted are the items that failed, but are not refused for good, and how many
-// were taken.
-func sorted(items []core.Item, r *core.Response) (left []core.Item, taken int) {
+// sent is how many sends have been made so far.
+func (t *trial) sent() int { return t.arrived.calls + t.faults.Failed() }
+
+// fail counts items that would become dead letters.
+func (t *trial) fail(items []core.Item) {
+	t.report.Failed += len(items)
+	for i := range items {
+		if t.arrived.seen[items[i].ID] > 0 {
+			t.report.Unheard++
+		}
+	}
+}
+
+// sorted are the items that failed: those to be sent again, and those that are
+// refused for good.
+func sorted(items []core.Item, r *core.Response) (left, refused []core.Item) {
 	for i := range items {
 		switch {
-		case !r.Failed.Has(i):
-			taken++
-		case !r.Refused.Has(i):
+		case r.Refused.Has(i):
+			refused = append(refused, items[i])
+		case r.Failed.Has(i):
 			left = append(left, items[i])
 		}
 	}
-	return left, taken
+	return left, refused
 }
