@@ -94,6 +94,12 @@ func ordered(c *core.Config) { c.Buffers[0].Ordered = true }
 func run(t *testing.T, c *core.Config, test func(*rig)) {
 	t.Helper()
 	t.Parallel()
+	runAlone(t, c, test)
+}
+
+// runAlone is run while no other test runs.
+func runAlone(t *testing.T, c *core.Config, test func(*rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, begin: time.Now(), store: memory.New()}
 		r.shared = &hookedTurns{Coordinator: memory.NewCoordinator(), fail: func() error {
