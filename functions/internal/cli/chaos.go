@@ -158,8 +158,8 @@ type chaosReport struct {
 	Destination string `json:"destination"`
 	Events      int    `json:"events"`
 	Batches     int    `json:"batches"`
-	Sent        int    `json:"sent"`    // sends of batches
-	Retried     int    `json:"retried"` // of them those that were not the first
+	Sent        int    `json:"sent"`             // sends of batches
+	Retried     int    `json:"retried"`          // of them those that were not the first
 	Taken       int    `json:"taken"`            // by the endpoint, whether that was heard or not
 	Doubles     int    `json:"doubles"`          // how often it has taken one again
 	Failed      int    `json:"failed"`           // would have become dead letters

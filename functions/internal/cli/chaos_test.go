@@ -183,7 +183,8 @@ func TestChaosCounts(t *testing.T) {
 	require.Equal(t, r.Sent, len(e.headers)+r.PutIn.Failed)
 	require.LessOrEqual(t, r.PutIn.Dropped, len(e.headers))
 	require.Equal(t, r.Events, r.Taken+r.Failed-r.Unheard)
-	_, text, _, _ := e.run(t.Context(), t, "crm", "--drop", "1")
+	code, text, _, _ := e.run(t.Context(), t, "crm", "--drop", "1")
+	require.Equal(t, exitFailed, code)
 	require.Contains(t, text, "100 events of the failed ones were taken, but each time the answer was lost")
 }
 
