@@ -172,20 +172,38 @@ func (p *process) reloaded() error {
 
 // post sends a body to a path, and returns the status and the answer.
 func (p *process) post(path, body string) (int, string) {
-	r, err := http.Post(p.url+path, "application/json", strings.NewReader(body))
+	return p.call(http.MethodPost, path, "application/json", body)
+}
+
+// call makes a request, and returns the status and the answer. Status 0: there
+// was none.
+func (p *process) call(method, path, contentType, body string) (int, string) {
+	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
+	require.NoError(p.t, err)
+	r.Header.Set("Content-Type", contentType)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer func() { _ = r.Body.Close() }()
-	answer, err := io.ReadAll(r.Body)
-	require.NoError(p.t, err)
-	return r.StatusCode, string(answer)
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error() // it was killed amid it
+	}
+	return resp.StatusCode, string(answer)
 }
 
 // accept sends an event, which must be accepted.
 func (p *process) accept(body string) {
 	p.t.Helper()
 	status, answer := p.post("/v1/sources/in", body)
+	require.Equal(p.t, http.StatusAccepted, status, answer)
+}
+
+// acceptAll sends events to a source in one request, which must be accepted.
+func (p *process) acceptAll(source string, events []string) {
+	p.t.Helper()
+	status, answer := p.call(http.MethodPost, "/v1/sources/"+source+"/batch", "application/x-ndjson", strings.Join(events, "\n"))
 	require.Equal(p.t, http.StatusAccepted, status, answer)
 }
 

@@ -62,17 +62,18 @@ func retry(w *world) {
 	w.over()
 }
 
-// failFirst fails group a until group b has had its batch.
+// failFirst fails group a until group b has had its batch, and twice at least.
 func failFirst() func(Delivery) Answer {
 	var mu sync.Mutex
-	passed := false
+	passed, failures := false, 0
 	return func(d Delivery) Answer {
 		mu.Lock()
 		defer mu.Unlock()
 		switch group := d.Header.Get("Sluice-Group"); {
 		case group == "b":
 			passed = true
-		case !passed:
+		case !passed || failures < 2:
+			failures++
 			return Answer{Status: http.StatusServiceUnavailable}
 		}
 		return Answer{}

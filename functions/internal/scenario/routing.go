@@ -75,7 +75,7 @@ func fallback(w *world) {
 		require.Equal(w, []string{event("a", 1)}, d.Lines)
 		require.Equal(w, first.ID(), d.ID(), "it is the same batch wherever it goes")
 	}
-	require.NotEqual(w, "closed", w.breaker())
+	require.NotEqual(w, "closed", w.breaker("b"))
 
 	w.sink.Answers(nil)
 	w.accept(event("b", 1))
@@ -89,15 +89,15 @@ func fallback(w *world) {
 	w.Logf("the probe was delivered %v after its deadline", waited-time.Second)
 
 	w.over()
-	require.Equal(w, "closed", w.breaker())
+	require.Equal(w, "closed", w.breaker("b"))
 	require.Empty(w, w.letters())
 }
 
-// breaker is the state of the breaker of out.
-func (w *world) breaker() string {
+// breaker is the state of the breaker of a buffer's destination.
+func (w *world) breaker(buffer string) string {
 	w.Helper()
 	var b struct{ Breaker struct{ State string } }
-	w.read(http.MethodGet, "/v1/buffers/b", &b)
+	w.read(http.MethodGet, "/v1/buffers/"+buffer, &b)
 	return b.Breaker.State
 }
 

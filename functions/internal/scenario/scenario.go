@@ -84,7 +84,7 @@ func Run(t *testing.T, name string, start Start) {
 // scenarios is the list, the longest first.
 func scenarios() []scenario {
 	var list []scenario
-	for _, part := range [][]scenario{faulty(), flushCalls(), flushing(), windowing(), outcomes(), routing(), intake(), inputs()} {
+	for _, part := range [][]scenario{faulty(), flushCalls(), flushing(), windowing(), cases(), outcomes(), routing(), intake(), inputs()} {
 		list = append(list, part...)
 	}
 	return list

@@ -36,8 +36,9 @@ func (d *Delivery) Oldest(t testing.TB) time.Time {
 
 // Answer is what a sink answers with.
 type Answer struct {
-	Status int // 0: 200
-	Body   string
+	Status     int // 0: 200
+	Body       string
+	RetryAfter string // the header, if any
 }
 
 // Stage is how far a sink is with a delivery.
@@ -89,6 +90,9 @@ func (s *Sink) receive(w http.ResponseWriter, r *http.Request) {
 	var a Answer
 	if answer != nil {
 		a = answer(d)
+	}
+	if a.RetryAfter != "" {
+		w.Header().Set("Retry-After", a.RetryAfter)
 	}
 	if a.Status != 0 {
 		w.WriteHeader(a.Status)
