@@ -2,6 +2,8 @@ package awse2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"sluice/functions/internal/lambdatest"
@@ -10,6 +12,8 @@ import (
 // crashes kills functions at their calls to AWS: before and after each, and
 // with the answer lost, once for every call that there is.
 type crashes struct {
+	only string // the one function that dies; "": any
+
 	mu    sync.Mutex
 	done  map[string]bool // by step
 	armed chan string     // takes one; nil: no death is called for
@@ -33,7 +37,7 @@ const repeats = 3
 func (c *crashes) fate(call lambdatest.Call) lambdatest.Fate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call.Nth > repeats {
+	if call.Nth > repeats || c.only != "" && c.only != call.Function {
 		return lambdatest.Pass
 	}
 	for _, f := range fates {
@@ -72,4 +76,11 @@ func (c *crashes) arm() (died <-chan string, stop func()) {
 		defer c.mu.Unlock()
 		c.armed = nil
 	}
+}
+
+// steps are those at which something has died.
+func (c *crashes) steps() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.done))
 }

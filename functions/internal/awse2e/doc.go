@@ -2,6 +2,7 @@
 //
 //	scenario ─HTTP─▶ Front ─▶ ingest ─┐                        ┌─▶ Sink
 //	                    └───▶ control ├─▶ DynamoDB (dynalite)  │
+//	a queue (fauxqs) ──▶ receive ─────┘                        │
 //	Scheduler (fake) ─▶ check queue ─▶ check ─▶ deliver queue ─▶ deliver
 //	the test ────────────────────────▶ flush
 //

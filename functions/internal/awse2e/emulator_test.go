@@ -46,6 +46,7 @@ func TestE2EEmulator(t *testing.T) {
 		starts          int
 	}{
 		{"ingest", "ingest-empty", 7},
+		{"receive", "receive-standard", 1},
 		{"check", "check-hint", 7},
 		{"deliver", "deliver-group", 1},
 		{"flush", "flush-schedule", 1},

@@ -25,7 +25,7 @@ import (
 
 // names are the functions, by their resources.
 var names = map[string]string{
-	"IngestFunction": "ingest", "CheckFunction": "check", "DeliverFunction": "deliver",
+	"IngestFunction": "ingest", "ReceiveFunction": "receive", "CheckFunction": "check", "DeliverFunction": "deliver",
 	"FlushFunction": "flush", "ControlFunction": "control",
 }
 
@@ -182,6 +182,22 @@ func (s *stack) wire(t testing.TB, client *sqs.Client) {
 	require.Len(t, s.sources, 3)
 	require.Len(t, front.Routes, 4)
 	s.front = httptest.NewServer(front)
+}
+
+// poll makes a queue the event source of the function that takes events, as the
+// parameter for it does.
+func (s *stack) poll(t testing.TB, q awstest.QueueRef) *lambdatest.Source {
+	t.Helper()
+	var p mappingProperties
+	s.template.properties(t, "SourceQueueMapping", &p)
+	require.Equal(t, []string{"ReportBatchItemFailures"}, p.FunctionResponseTypes)
+	source := lambdatest.Connect(lambdatest.Mapping{
+		Client: awstest.SQS(t), QueueURL: q.URL, QueueARN: q.ARN, Function: s.functions[names[p.FunctionName.Value]],
+		BatchSize: s.template.number(t, &p.BatchSize),
+		Pollers:   min(concurrency, s.template.number(t, &p.ScalingConfig.MaximumConcurrency)),
+	})
+	s.sources = append(s.sources, source)
+	return source
 }
 
 // specific ranks routes: one method before ANY, then the longer path.

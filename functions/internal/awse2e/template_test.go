@@ -38,15 +38,22 @@ type functionProperties struct {
 type eventSpec struct {
 	Type       string `yaml:"Type"`
 	Properties struct {
-		Method        string    `yaml:"Method"` // HttpApi, as is the next
-		Path          string    `yaml:"Path"`
-		Queue         yaml.Node `yaml:"Queue"` // SQS, as are the next
-		BatchSize     yaml.Node `yaml:"BatchSize"`
-		ScalingConfig struct {
-			MaximumConcurrency yaml.Node `yaml:"MaximumConcurrency"`
-		} `yaml:"ScalingConfig"`
-		FunctionResponseTypes []string `yaml:"FunctionResponseTypes"`
+		mappingProperties `yaml:",inline"` // SQS, as is the next
+
+		Queue  yaml.Node `yaml:"Queue"`
+		Method string    `yaml:"Method"` // HttpApi, as is the next
+		Path   string    `yaml:"Path"`
 	} `yaml:"Properties"`
+}
+
+// mappingProperties are those of a queue's mapping to a function.
+type mappingProperties struct {
+	FunctionName  yaml.Node `yaml:"FunctionName"`
+	BatchSize     yaml.Node `yaml:"BatchSize"`
+	ScalingConfig struct {
+		MaximumConcurrency yaml.Node `yaml:"MaximumConcurrency"`
+	} `yaml:"ScalingConfig"`
+	FunctionResponseTypes []string `yaml:"FunctionResponseTypes"`
 }
 
 func (s *eventSpec) key() string { return s.Properties.Method + " " + s.Properties.Path }
