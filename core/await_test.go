@@ -276,7 +276,7 @@ func TestAStoreThatIsDownWhileSomebodyWaits(t *testing.T) {
 		r.at(5 * time.Second)
 		require.Empty(t, heard)
 		require.Equal(t, core.StatusPending, (<-heard).status, "accepted it was")
-		r.store = r.store.Reopen(true)
+		r.store = r.store.Reopen()
 	})
 }
 

@@ -25,7 +25,7 @@ type rig struct {
 	t       *testing.T
 	begin   time.Time
 	setBack atomic.Int64 // how far the system clock was set back, as a duration
-	store   *memory.Store
+	store   rigStore
 	timer   *timer.Timer
 	queue   *queue.Queue
 
@@ -101,7 +101,7 @@ func run(t *testing.T, c *core.Config, test func(*rig)) {
 func runAlone(t *testing.T, c *core.Config, test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, begin: time.Now(), store: memory.New()}
+		r := &rig{t: t, begin: time.Now(), store: newStore(t)}
 		r.shared = &hookedTurns{Coordinator: memory.NewCoordinator(), fail: func() error {
 			r.asked.Add(1)
 			return nil
@@ -189,7 +189,7 @@ func (r *rig) stop() {
 // crash ends the process at once, and starts a new one.
 func (r *rig) crash(c *core.Config) {
 	r.dead.Store(true)
-	r.store = r.store.Reopen(true)
+	r.store = r.store.Reopen()
 	r.timer.Stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
