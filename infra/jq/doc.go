@@ -25,10 +25,11 @@
 //
 // gojq bounds nothing itself. Here a run ends after
 //
-//   - 2,000,000 instructions of gojq. It asks its context before each whether to
-//     go on; the context counts them. They take about 50 ms. No program that was
-//     tried held more than 80 MB, or made more than 170 MB in all.
-//   - 50 ms. The clock is looked at every 8,192 instructions or 2 MiB of work.
+//   - 1,000,000 instructions of gojq. It asks its context before each whether to
+//     go on; the context counts them. They mostly take 25 to 150 ms, and so end an
+//     endless program long before the clock does. No program that was tried held
+//     more than 80 MB, or made more than 170 MB in all.
+//
 //   - 64 MiB of work, in bytes that single instructions go through or make. Each
 //     operator and function whose cost depends on the size of what it is given
 //     is rewritten to ask for its share before it runs: copies (+), texts (tojson,
@@ -39,8 +40,16 @@
 //     light go through all that they are given. Arrays can be written to up to
 //     index 65,536.
 //
-// The first and the last depend on program and payload alone: what fails, fails
-// at every try. None can be caught by try. A single instruction runs to its end:
+//   - 2 s, for what the others count too little of: an array of a million that is
+//     gone through from its begin again and again, sorts, numbers of 1,000 digits.
+//     The clock is looked at every 256 instructions or 2 MiB of work, and of the
+//     time between two looks at most half a second counts, so that a machine that
+//     stood still fails nothing.
+//
+// The first two depend on program and payload alone; the clock leaves room for a
+// machine of which a run gets a tenth. All are the program's fault, and what fails
+// is not worth another try; only when the caller's context ends does the error
+// say so instead. None can be caught by try. A single instruction runs to its end:
 // at 1 MiB that is up to some 0.2 s for a sort or a search, and 0.4 s for a regular
 // expression that fits its text as badly as possible. Decoding the payload comes
 // before, and writing the result after, the time that is measured.

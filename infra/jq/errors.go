@@ -21,6 +21,7 @@ const (
 	errDeep   = fault("a value is nested more than 1000 deep")
 	errLong   = fault("the result is too long")
 	errWork   = fault("the program works on too much data, or makes too much of it")
+	errSlow   = fault("the program takes longer than 2 s")
 	errSteps  = fault("the program takes too many steps")
 	errDigits = fault("a number has more than 1000 digits")
 	errIndex  = fault("an index is greater than 65536")

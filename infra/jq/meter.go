@@ -9,8 +9,8 @@ import (
 
 // Bounds on one run.
 const (
-	Timeout  = 50 * time.Millisecond
-	maxSteps = 2_000_000 // instructions of gojq
+	Timeout  = 2 * time.Second
+	maxSteps = 1_000_000 // instructions of gojq
 	maxWork  = 64 << 20  // what its single instructions go through and make, in bytes or as much
 	maxIndex = 1 << 16   // of arrays that are written to
 	lowIndex = 64        // below it, no index costs anything
@@ -23,31 +23,29 @@ const (
 type meter struct {
 	context.Context //nolint:containedctx // it is a context itself, which lives as long as one run
 
-	re       *patterns
-	deadline time.Time
-	steps    int
-	work     int
-	looked   int // the work at the last look at the clock
-	err      error
+	re     *patterns
+	steps  int
+	work   int
+	took   time.Duration // as of the last look at the clock
+	at     time.Time     // when that was
+	looked int           // the work at that time
+	err    error
 }
 
 func newMeter(ctx context.Context, re *patterns) *meter {
-	return &meter{Context: ctx, re: re, deadline: time.Now().Add(Timeout), err: ctx.Err()}
+	return &meter{Context: ctx, re: re, at: time.Now(), err: ctx.Err()}
 }
 
-// slow is the error of a run that took too long by the clock: it may only have
-// waited for the processor, so it is no verdict on the program.
-type slow struct{}
+const (
+	// lookEvery is how many steps go by between looks at the clock, and workEvery
+	// how much work.
+	lookEvery = 256
+	workEvery = 2 << 20
 
-func (slow) Error() string { return "the program takes longer than 50 ms" }
-
-// Temporary says that the next run may end.
-func (slow) Temporary() bool { return true }
-
-// lookEvery is how many steps, or how many times 256 bytes of work, go by between
-// looks at the clock. Most programs end before the first, so that they do not
-// fail because a machine was busy with something else.
-const lookEvery = 8192
+	// longest is the most that counts of the time between two looks: what is
+	// longer is a machine that stood still.
+	longest = 500 * time.Millisecond
+)
 
 // over is closed, for all runs.
 var over = func() chan struct{} {
@@ -68,15 +66,17 @@ func (m *meter) Done() <-chan struct{} {
 }
 
 func (m *meter) look() {
-	m.looked = m.work
+	now := time.Now()
+	m.took += min(now.Sub(m.at), longest)
+	m.at, m.looked = now, m.work
 	switch {
 	case m.err != nil:
 	case m.steps > maxSteps:
 		m.err = errSteps
 	case m.Context.Err() != nil:
 		m.err = m.Context.Err()
-	case time.Now().After(m.deadline):
-		m.err = slow{}
+	case m.took > Timeout:
+		m.err = errSlow
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *meter) charge(work int) error {
 	if work < 0 || work > maxWork-m.work {
 		return m.fail(errWork)
 	}
-	if m.work += work; m.work-m.looked > lookEvery<<8 {
+	if m.work += work; m.work-m.looked > workEvery {
 		m.look()
 	}
 	return m.err
