@@ -97,20 +97,14 @@ func (s *Subscription) dueAt(e *Event) (Millis, error) {
 }
 
 // holds reports whether an event that is due at a time is held beside its buffer.
-// If that looks for doubles, all events go this way, so that one that is sent
-// again when it is due is found to be one.
 func (s *Subscription) holds(due, now Millis) bool {
-	return s.delay != nil && s.delay.held != nil && (due > now || s.Buffer.Dedupe > 0)
+	return due > now && s.delay.held != nil
 }
 
-// hold is the group in which an event waits until at, which is over if at is. Its
-// unit, which no store keeps, is in the group's key.
-func (s *Subscription) hold(e *Event, at, now Millis) Ref {
-	at = min(max(at, s.delay.held.windows.at(now).Start), latest)
-	w := s.delay.held.windows.at(at)
-	if w.Start == at {
-		w = Window{Start: at - Millis(heldEvery.Milliseconds()), End: at} // it ships at its end: now is early enough
-	}
+// hold is the group in which an event waits until at: the window that ends then,
+// or around it. Its unit, which no store keeps, is in the group's key.
+func (s *Subscription) hold(e *Event, at Millis) Ref {
+	w := s.delay.held.windows.at(min(at, latest) - 1)
 	ref := Ref{Buffer: s.delay.held.Buffer.Name, Key: windowKey(w), Shard: s.delay.held.shard(e.ID)}
 	if s.Buffer.GroupBy == "" && e.Unit != "" {
 		ref.Key += heldUnit + e.Unit

@@ -90,6 +90,9 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 		}
 		e = &out
 	}
+	if limit := in.ports.MaxEvent; limit > 0 && e.Size() > limit { // a transform can make it so
+		return Errorf(TooLarge, "buffer %s: the event has %d bytes; the store takes at most %d", s.Buffer.Name, e.Size(), limit)
+	}
 	ref, late, err := s.Place(e, now)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 		return nil
 	}
 	if s.holds(due, now) {
-		ref, late = s.hold(e, due, now), false
+		ref, late = s.hold(e, due), false
 		p.unsure = p.unsure || !s.Buffer.Shadow // it leaves as another, later
 	}
 	k, ok := at[ref]

@@ -23,6 +23,7 @@ var dedupeTests = []test{
 	{"an event that was refused is not known", dedupeRefused},
 	{"an event that met a closed group is not known", dedupeClosed},
 	{"an event of an awkward id is known", dedupeIDs},
+	{"an event that is held is known to its buffer, and the other way round", dedupeHeld},
 	{"32 writers of the same events store each once", dedupeRace},
 }
 
@@ -237,6 +238,41 @@ func dedupeIDs(t *testing.T, p *probe) {
 	double(t, len(all.Events), p.append(start, all)[0], "again")
 	p.reopen()
 	double(t, len(all.Events), p.append(start, all)[0], "after a crash")
+}
+
+// dedupeHeld has a buffer and the one in which its events are held know the same
+// ids. What goes on from there to here comes as what nobody looks for doubles of.
+func dedupeHeld(t *testing.T, p *probe) {
+	policy := calm()
+	ref, held := core.Ref{Buffer: "b", Key: "k"}, core.Ref{Buffer: core.Holder("b"), Key: "k"}
+	all := part(ref, policy, start, 1, 6, 10)
+	in := func(ref core.Ref, at ...int) core.Part {
+		p := once(pick(all, at...))
+		p.Ref, p.Life = ref, lifeOf(ref)
+		return p
+	}
+	require.Empty(t, p.append(start, in(held, 0, 1))[0].Doubles)
+	require.Empty(t, p.append(start, in(ref, 2))[0].Doubles)
+	for range 2 {
+		double(t, 2, p.append(start+second, in(ref, 0, 1))[0], "of what is held")
+		double(t, 1, p.append(start+second, in(held, 2))[0], "of what is not")
+		p.reopen()
+	}
+	answers := p.append(start+second, in(held, 3), in(ref, 3, 4), in(held, 4, 5))
+	require.Empty(t, answers[0].Doubles)
+	require.Equal(t, []int{0}, answers[1].Doubles, "in one request")
+	require.Equal(t, []int{0}, answers[2].Doubles, "in one request")
+
+	moved := in(ref, 0, 1)
+	moved.Dedupe = 0
+	p.ack(held, p.claim(held, 2, policy, start+second), policy, start+second)
+	require.Empty(t, p.append(start+second, moved)[0].Doubles)
+	require.Equal(t, []string{"k-3", "k-5", "k-1", "k-2"}, ids(p.pending(ref)))
+	require.Equal(t, []string{"k-4", "k-6"}, ids(p.pending(held)))
+	for range 2 {
+		double(t, 2, p.append(start+second, in(ref, 0, 1))[0], "of what has gone on")
+		p.reopen()
+	}
 }
 
 // dedupeRace has all writers send the same events, each in an order of its own,

@@ -120,7 +120,7 @@ func markings(writings []writing) (all []marking, ids []*marking) {
 		w.ticket = rand.Text()
 		for j := range w.Events {
 			all = append(all, marking{w: w, i: j})
-			m, name := &all[len(all)-1], id{w.Ref.Buffer, w.Events[j].ID}
+			m, name := &all[len(all)-1], id{core.Owner(w.Ref.Buffer), w.Events[j].ID}
 			if _, m.double = firsts[name]; !m.double {
 				firsts[name] = struct{}{}
 				ids = append(ids, m)
@@ -160,7 +160,7 @@ func (w *writing) through(n int) int {
 // that is a double. Unavailable: another has it in hand, or may have.
 func (s *Store) take(ctx context.Context, m *marking) (double bool, err error) {
 	w := m.w
-	pk := markPlace(w.Ref.Buffer, w.Events[m.i].ID)
+	pk := markPlace(core.Owner(w.Ref.Buffer), w.Events[m.i].ID)
 	mine := marker{ticket: w.ticket, index: m.i, at: w.now, until: s.opts.Clock.Now().Add(markLease)}
 	was := marker{}
 	for range attempts {
