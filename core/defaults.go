@@ -52,11 +52,6 @@ const (
 // SourceTypes lists the kinds of sources, the default first.
 func SourceTypes() []string { return []string{TypeHTTP, TypeSQS} }
 
-// DestinationTypes lists the kinds of destinations, the default first.
-func DestinationTypes() []string {
-	return []string{TypeHTTP, TypeSQS, TypeS3, TypeFile, TypeStdout}
-}
-
 // MaxSecrets is how many secrets a destination signs with: one, or two while
 // it is rotated.
 const MaxSecrets = 2

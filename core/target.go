@@ -48,9 +48,7 @@ func (c *Config) Unfit(t Target) []Fault {
 			}
 		}
 		for i := range c.Destinations {
-			if d := &c.Destinations[i]; d.Type == TypeFile || d.Type == TypeStdout {
-				v.add(FieldPath("destinations", d.Name)+".type", "is "+d.Type+", which is for one machine: a function keeps no files", "must be http, sqs or s3 on AWS")
-			}
+			v.unfitOnAWS(&c.Destinations[i])
 		}
 	}
 	return v.faults

@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-
-	"sluice/core/objectkey"
 )
 
 // headerName is RFC 9110's token.
@@ -29,55 +26,20 @@ func (v *validation) destination(d *Destination) {
 	v.onward(path, d)
 }
 
-// endpoint checks that a destination says where to send, and nothing that its
-// type would ignore.
-func (v *validation) endpoint(path string, d *Destination) {
-	switch d.Type {
-	case TypeHTTP:
-		v.httpURL(path+".url", d.URL)
-	case TypeSQS:
-		v.queue(path, d)
-	case TypeS3:
-		v.store(path, d)
-	case TypeFile:
-		v.file(path+".path", d.Path)
-	case TypeStdout:
-	default:
-		return // said already; what it needs is not known
-	}
-	v.only(d, path+".url", d.URL != "", TypeHTTP)
-	v.only(d, path+".path", d.Path != "", TypeFile)
-	v.only(d, path+".queue", d.Queue != "", TypeSQS)
-	v.only(d, path+".bucket", d.Bucket != "", TypeS3)
-	v.only(d, path+".key", d.Key != "" && d.Key != objectkey.Default, TypeS3)
-	v.only(d, path+".compression", d.Compression != "" && d.Compression != CompressNone, TypeS3)
-	v.only(d, path+".region", d.Region != "", TypeSQS, TypeS3)
-	v.only(d, path+".endpoint", d.Endpoint != "", TypeS3)
-	v.only(d, path+".headers", len(d.Headers) > 0, TypeHTTP)
-	v.only(d, path+".format", d.Format != FormatNDJSON, TypeHTTP, TypeS3, TypeFile, TypeStdout)
-	v.only(d, path+".secrets", len(d.Secrets) > 0, TypeHTTP)
-	v.only(d, path+".allowPrivate", d.AllowPrivate, TypeHTTP, TypeSQS, TypeS3)
-}
-
-// only refuses what is set on a destination that is of none of the kinds.
-func (v *validation) only(d *Destination, path string, set bool, kinds ...string) {
-	if set && !slices.Contains(kinds, d.Type) {
-		v.add(path, "has no meaning here", "remove it, or make the destination one of type "+strings.Join(kinds, " or "))
-	}
-}
-
-func (v *validation) httpURL(path, s string) {
-	if s == "" {
+func (v *validation) httpURL(path string, d *Destination) {
+	path += ".url"
+	if d.URL == "" {
 		v.add(path, "is missing", "an http destination needs one, such as https://example.com/events")
-	} else if problem := urlProblem(s); problem != "" {
+	} else if problem := urlProblem(d.URL); problem != "" {
 		v.add(path, problem, "must be an absolute http or https URL without user and password")
 	}
 }
 
-func (v *validation) file(path, s string) {
-	if s == "" {
+func (v *validation) file(path string, d *Destination) {
+	path += ".path"
+	if d.Path == "" {
 		v.add(path, "is missing", "a file destination needs the path of its file")
-	} else if strings.ContainsRune(s, 0) {
+	} else if strings.ContainsRune(d.Path, 0) {
 		v.add(path, "has a zero byte", "must be the path of a file")
 	}
 }
