@@ -14,9 +14,8 @@ func (c *Config) Lint() []Fault {
 	var v validation
 	read, used := map[string]bool{}, map[string]bool{}
 	for i := range c.Buffers {
-		used[c.Buffers[i].To] = true
-		for _, fallback := range c.fallbacks(c.Buffers[i].To) {
-			used[fallback] = true
+		for _, d := range c.hops(c.Buffers[i].To) {
+			used[d.Name] = true
 		}
 		for _, s := range c.Buffers[i].From {
 			read[s] = true
@@ -35,6 +34,8 @@ func (c *Config) Lint() []Fault {
 		v.lintBuffer(&c.Buffers[i], limits)
 		v.lintOrder(c, &c.Buffers[i])
 		v.lintDelay(c, &c.Buffers[i])
+		v.lintWait(c, &c.Buffers[i])
+		v.lintShadow(c, &c.Buffers[i])
 	}
 	return v.faults
 }

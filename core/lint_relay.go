@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -24,12 +25,19 @@ func (c *Config) destination(name string) *Destination {
 	return &c.Destinations[i]
 }
 
-// fallbacks is where batches for a destination may end up.
-func (c *Config) fallbacks(of string) []string {
-	if d := c.destination(of); d != nil {
-		return d.Fallbacks
+// hops is a destination and its fallbacks, as far as there are such.
+func (c *Config) hops(of string) []*Destination {
+	first := c.destination(of)
+	if first == nil {
+		return nil
 	}
-	return nil
+	hops := []*Destination{first}
+	for _, name := range first.Fallbacks {
+		if d := c.destination(name); d != nil {
+			hops = append(hops, d)
+		}
+	}
+	return hops
 }
 
 func (v *validation) lintAck(path string, s *Source) {
@@ -48,6 +56,11 @@ func (v *validation) lintFallbacks(c *Config, d *Destination) {
 			continue
 		}
 		path := ElementPath(FieldPath("destinations", d.Name)+".fallbacks", i)
+		if b := f.Breaker; b != nil && b.Cooldown > longWait {
+			v.add(path,
+				fmt.Sprintf("names %s, whose breaker is open for %s: %d batches of a group that wait for it, or 1 where ordering is set, keep the next ones from %s, too", name, formatDuration(b.Cooldown), MaxClaims, d.Name),
+				"lower its breaker.cooldown to at most "+formatDuration(longWait)+", or leave its breaker out")
+		}
 		if len(f.Fallbacks) > 0 {
 			v.add(path, "names "+name+", which has fallbacks of its own: they are not followed from here", "list them here, too, in the order in which they are to be tried")
 		}
@@ -93,30 +106,82 @@ func (v *validation) lintOrder(c *Config, b *Buffer) {
 			fmt.Sprintf("is %s beside ordering: an event may wait so long for its batch, and then for the one before, whose retries come first", UnitMillis.Format(int64(b.Batch.MaxWait))),
 			"lower it where order and speed both count, or leave ordering out")
 	}
-	if d := c.destination(b.To); d != nil {
-		if span := d.Retry.span(); span > longRetry {
-			v.add(path+".ordering",
-				fmt.Sprintf("makes a batch that fails hold back all behind it in its group for up to %s, the retries of destination %s", formatDuration(span.Round(time.Minute)), d.Name),
-				"lower its retry.maxAttempts or retry.max, or leave ordering out")
+	var span time.Duration
+	hops := c.hops(b.To)
+	for _, d := range hops {
+		span += d.Retry.span()
+	}
+	if span > longRetry {
+		of, whose := "destination "+b.To, "its"
+		if len(hops) > 1 {
+			of, whose = of+" and its fallbacks", "their"
+		}
+		v.add(path+".ordering",
+			fmt.Sprintf("makes a batch that fails hold back all behind it in its group for up to %s, the retries of %s", formatDuration(span.Round(time.Minute)), of),
+			"lower "+whose+" retry.maxAttempts or retry.max, or leave ordering out")
+	}
+}
+
+// lintDelay warns of what is held at a risk.
+func (v *validation) lintDelay(c *Config, b *Buffer) {
+	if held := b.delayedBy(); held != nil && !c.Store.Sync {
+		v.add(FieldPath("buffers", b.Name)+held[0], "holds events while store.sync is false: a crash of the host can lose some, and by then nobody sends them again", "set store.sync: true, or leave it out")
+	}
+}
+
+// lintWait warns of callers that wait in vain for what becomes of their events.
+func (v *validation) lintWait(c *Config, b *Buffer) {
+	field, most := b.keeps()
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if s.AckDelivered && !b.Shadow && most >= s.RespondTimeout && slices.Contains(b.From, s.Name) {
+			v.add(FieldPath("buffers", b.Name)+field,
+				"may keep events of source "+s.Name+", whose ack is delivered, for its respondTimeout, "+formatDuration(s.RespondTimeout)+", or longer: its callers then hear pending",
+				"make it ack: accepted, or give the buffer a source of its own")
 		}
 	}
 }
 
-// lintDelay warns of what is held at a risk, and of callers that wait in vain.
-func (v *validation) lintDelay(c *Config, b *Buffer) {
-	path := FieldPath("buffers", b.Name)
-	held := b.delayedBy()
-	if held == nil {
+// keeps is the field that keeps an event in a buffer the longest before it is
+// first sent, and for how long it may.
+func (b *Buffer) keeps() (field string, most time.Duration) {
+	switch {
+	case b.DeliverAt != "":
+		return ".deliverAt", math.MaxInt64
+	case b.DeliverAfter != 0:
+		return ".deliverAfter", b.DeliverAfter
+	case b.Window != nil:
+		return ".window", b.Window.Every + b.Window.Grace + b.FlushEvery
+	case b.FlushEvery != 0:
+		return ".flush.every", b.FlushEvery
+	case b.Batch.MaxItems == 1:
+		return "", 0
+	case b.Batch.MaxWait < b.Batch.IdleTimeout:
+		return ".batch.maxWaitFromFirstMs", b.Batch.MaxWait
+	}
+	return ".batch.idleTimeoutMs", b.Batch.IdleTimeout
+}
+
+// lintShadow warns of a copy that is on the way of what counts.
+func (v *validation) lintShadow(c *Config, b *Buffer) {
+	if !b.Shadow {
 		return
 	}
-	if !c.Store.Sync {
-		v.add(path+held[0], "holds events while store.sync is false: a crash of the host can lose some, and by then nobody sends them again", "set store.sync: true, or leave it out")
+	used := make(map[*Destination]string)
+	for i := range c.Buffers {
+		other := &c.Buffers[i]
+		for _, d := range c.hops(other.To) {
+			if !other.Shadow && used[d] == "" {
+				used[d] = other.Name
+			}
+		}
 	}
-	for i := range c.Sources {
-		s := &c.Sources[i]
-		waits := b.DeliverAt != "" || b.DeliverAfter >= s.RespondTimeout
-		if s.AckDelivered && waits && slices.Contains(b.From, s.Name) {
-			v.add(path+held[0], "holds events of source "+s.Name+", whose ack is delivered: its callers wait for respondTimeout and then hear pending", "make it ack: accepted, or give the buffer a source of its own")
+	for _, d := range c.hops(b.To) {
+		if other := used[d]; other != "" {
+			v.add(FieldPath("buffers", b.Name)+".shadow",
+				"is set, but its copies go to destination "+d.Name+", as what buffer "+other+" sends may: they count for its breaker, rateLimit and concurrency",
+				"give the copies a destination of their own, of the same url")
+			return
 		}
 	}
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	"sluice/core/render"
 )
@@ -109,16 +108,26 @@ func (v *validation) flush(path string, c *Config, b *Buffer) {
 	default:
 		v.number(path+".claimLimit", int64(n), ClaimLimitRange)
 	}
-	v.number(path+".recoverAfter", int64(b.RecoverAfter), RecoverAfterRange)
-	i := slices.IndexFunc(c.Destinations, func(d Destination) bool { return d.Name == b.To })
-	if i < 0 || b.RecoverAfter == 0 || !RecoverAfterRange.Has(int64(b.RecoverAfter)) {
+	v.recoverAfter(path+".recoverAfter", c, b)
+}
+
+// recoverAfter checks that a claim is nobody else's before its send has ended,
+// to whichever destination that goes.
+func (v *validation) recoverAfter(path string, c *Config, b *Buffer) {
+	v.number(path, int64(b.RecoverAfter), RecoverAfterRange)
+	if b.RecoverAfter == 0 || !RecoverAfterRange.Has(int64(b.RecoverAfter)) {
 		return
 	}
-	d := &c.Destinations[i]
-	if least := d.Timeout + leaseMargin; TimeoutRange.Has(int64(d.Timeout)) && b.RecoverAfter < least {
-		v.add(path+".recoverAfter",
+	var slowest Destination
+	for _, d := range c.hops(b.To) {
+		if d.Timeout > slowest.Timeout && TimeoutRange.Has(int64(d.Timeout)) {
+			slowest = *d
+		}
+	}
+	if least := slowest.Timeout + leaseMargin; slowest.Timeout != 0 && b.RecoverAfter < least {
+		v.add(path,
 			fmt.Sprintf("is %s, too short for the timeout of destination %s, %s, and %s to settle",
-				formatDuration(b.RecoverAfter), d.Name, formatDuration(d.Timeout), formatDuration(leaseMargin)),
+				formatDuration(b.RecoverAfter), slowest.Name, formatDuration(slowest.Timeout), formatDuration(leaseMargin)),
 			"must be at least "+formatDuration(least)+", or leave it out")
 	}
 }

@@ -102,6 +102,10 @@ func TestValidateWindow(t *testing.T) {
 
 		{"a short lease", func(c *Config) { c.Buffers[0].RecoverAfter = 30*time.Second - 1 },
 			[]string{b + "recoverAfter: is 29.999999999s, too short for the timeout of destination crm, 15s, and 15s to settle; must be at least 30s, or leave it out"}},
+		{"a lease that is short for a fallback alone", func(c *Config) {
+			fallback("b1", "b2")(c)
+			c.Buffers[0].RecoverAfter, c.Destinations[1].Timeout, c.Destinations[2].Timeout = 30*time.Second, 20*time.Second, time.Minute
+		}, []string{b + "recoverAfter: is 30s, too short for the timeout of destination b2, 1m, and 15s to settle; must be at least 1m15s, or leave it out"}},
 		{"the shortest lease", func(c *Config) { c.Buffers[0].RecoverAfter = 30 * time.Second }, nil},
 		{"a lease for nothing", func(c *Config) { c.Buffers[0].RecoverAfter, c.Buffers[0].To = time.Second, "" },
 			[]string{b + "to: is missing; name a destination: crm"}},
