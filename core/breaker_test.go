@@ -132,6 +132,12 @@ func tripping(failures int) *core.Config {
 func TestAProbeWhoseDelivererDies(t *testing.T) {
 	c := config(at1, breaks(1, 10*time.Second))
 	run(t, c, func(r *rig) {
+		r.shared.fail = func() error { // what is dead tells it nothing
+			if r.dead.Load() {
+				return core.Errorf(core.Unavailable, "dead")
+			}
+			return nil
+		}
 		r.answers(map[string]int{"out": 500})
 		r.put("a")
 		r.at(time.Millisecond)
@@ -148,6 +154,30 @@ func TestAProbeWhoseDelivererDies(t *testing.T) {
 		require.Len(t, r.sends(), 2, "its lease is the timeout and 15 s")
 		r.at(65 * time.Second)
 		require.Len(t, r.sends(), 4)
+		require.Empty(t, r.left())
+	})
+}
+
+// A probe that is cut off has shown nothing: the next process need not wait for
+// the end of its lease.
+func TestAProbeThatIsCutOffIsAnothers(t *testing.T) {
+	c := config(at1, breaks(1, 10*time.Second))
+	run(t, c, func(r *rig) {
+		r.answers(map[string]int{"out": 500})
+		r.put("a")
+		r.at(time.Second)
+		r.answers(nil)
+		r.sendsTake(time.Hour)
+		r.at(11 * time.Second)
+		require.Len(t, r.sends(), 2, "the probe is under way")
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = r.queue.Stop(ctx)
+		r.timer.Stop()
+		r.sendsTake(0)
+		r.start(c)
+		r.at(12 * time.Second)
+		require.Len(t, r.sends(), 3)
 		require.Empty(t, r.left())
 	})
 }

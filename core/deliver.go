@@ -39,6 +39,7 @@ type errand struct {
 	probe    *probe        // as its probe; nil: as any other
 	waits    time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
 	waitsFor string
+	token    Millis          // nothing was taken, as a claim has its token for waitsFor then
 	may      context.Context //nolint:containedctx // of one call: its end keeps more from being begun
 
 	busy       bool // nothing was taken, as others are sending all that the group may
@@ -138,6 +139,7 @@ func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait tim
 	}
 	if until := d.breaker(ctx, s.errand, s.hop()); until != 0 {
 		wait = max(1, until.Sub(d.ports.Clock.Now()))
+		s.waits, s.waitsFor = wait, s.hop().Name
 	} else if !(first && s.reserved()) {
 		wait, token = gate{&d.ports}.token(ctx, s.hop().Destination, s.policy.MaxHold)
 	}
@@ -213,7 +215,7 @@ func (d *Deliverer) look(ctx context.Context, e *errand, seen *Group) (Group, er
 
 func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, error) {
 	p, now := e.policy, d.ports.Clock.Now()
-	e.recovering, e.busy, e.waits = false, false, 0
+	e.recovering, e.busy, e.waits, e.token = false, false, 0, 0
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
 		if until := d.breaker(ctx, e, e.sub.hopOf(c)); until != 0 {
@@ -230,7 +232,7 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 		return d.begin(ctx, e, g)
 	}
 	if e.pull != nil {
-		e.busy = g.sending(now) >= p.sending() && e.evaluate(g, now).Due
+		e.nothing(g, now)
 		return nil, nil
 	}
 	if g.CheckAt != 0 && g.CheckAt <= now {

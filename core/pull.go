@@ -7,6 +7,7 @@ type pull struct {
 	over  Millis // when its time window is over, or 0: everything is finished
 	early bool   // also claims that wait for their retry
 	fresh bool   // no claim that there is already
+	spent bool   // no new claim
 	limit int    // the most items of a claim; 0: as many as a batch
 	turn  *turn
 }
@@ -24,7 +25,7 @@ func (e *errand) evaluate(g *Group, now Millis) Verdict {
 	switch {
 	case e.pull == nil:
 		return Evaluate(g, e.policy, now)
-	case g.Pending() == 0, g.Hold > now, g.Closed == 0 && e.pull.over > now:
+	case e.pull.spent, g.Pending() == 0, g.Hold > now, g.Closed == 0 && e.pull.over > now:
 		return Verdict{}
 	}
 	return Verdict{Due: true, Reason: ReasonFlush, Deadline: now}
@@ -48,4 +49,29 @@ func (e *errand) expired(g *Group, now Millis) *Claim {
 		}
 	}
 	return nil
+}
+
+// waiting is the claim that is the next to have a token of a rate limit, and
+// when; nil: none waits for one.
+func (e *errand) waiting(g *Group) (next *Claim, at Millis) {
+	for i := range g.Claims {
+		c := &g.Claims[i]
+		if e.pull.fresh || e.policy.Ordered && i > 0 {
+			break
+		}
+		if c.Token && !c.Held() && earliest(at, c.Due) != at {
+			next, at = c, c.Due
+		}
+	}
+	return next, at
+}
+
+// nothing notes why a flush has found nothing to take: others are sending all
+// that the group may, or a claim waits for a token of a rate limit.
+func (e *errand) nothing(g *Group, now Millis) {
+	next, at := e.waiting(g)
+	e.busy = g.sending(now) >= e.policy.sending() && (next != nil && at <= now || e.evaluate(g, now).Due)
+	if next != nil && at > now {
+		e.token, e.waitsFor = at, e.sub.hopOf(next).Name
+	}
 }

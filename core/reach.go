@@ -51,9 +51,12 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	if w, ok := s.sub.Window(s.ref); ok {
 		b.Window = &w
 	}
-	begin := d.ports.Clock.Now()
+	begin, p := d.ports.Clock.Now(), s.probe
 	s.allowed, s.probe = nil, nil // it is used
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
+	if outcome == Interrupted {
+		s.probe = p // it has shown nothing, so it is another's
+	}
 	if s.at != nil {
 		r.Failed, r.Refused = moved(r.Failed, s.at), moved(r.Refused, s.at)
 	}

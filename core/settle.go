@@ -278,12 +278,14 @@ func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Mil
 		return d.unsettled(ctx, s, err)
 	}
 	g, now := &s.group, d.ports.Clock.Now()
-	if g.CheckAt != checkAt && g.CheckAt > now {
-		d.ports.armCheck(ctx, s.policy, s.ref, g)
-	}
-	for i := range g.Claims { // the claim, or the residue that a partial success left
-		if c := &g.Claims[i]; s.covers(*c) && c.Due > now {
-			d.ports.armClaim(ctx, s.ref, g, c)
+	if s.pull == nil || !s.result.waits { // else the flush waits for it, or arms it
+		if g.CheckAt != checkAt && g.CheckAt > now {
+			d.ports.armCheck(ctx, s.policy, s.ref, g)
+		}
+		for i := range g.Claims { // the claim, or the residue that a partial success left
+			if c := &g.Claims[i]; s.covers(*c) && c.Due > now {
+				d.ports.armClaim(ctx, s.ref, g, c)
+			}
 		}
 	}
 	s.result.more = g.Wanted(s.policy, now)

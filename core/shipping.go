@@ -28,6 +28,8 @@ type shipping struct {
 	inRow   int             // of them, without a success in between
 	stopped bool            // too many failed
 	cut     bool            // the time was over
+	parked  []*visit        // groups that wait for a token of a rate limit
+	limited string          // whose, the last time
 }
 
 // passage is what became of one shard of a time window.
@@ -48,11 +50,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 	groups := make(chan Ref)
 	var working sync.WaitGroup
 	for range sub.Destination.Concurrency {
-		working.Go(func() {
-			for ref := range groups {
-				s.group(ref)
-			}
-		})
+		working.Go(func() { s.work(groups) })
 	}
 	if err := s.finished(groups); err != nil && !s.ended() {
 		s.fail(err)
@@ -100,7 +98,7 @@ func (s *shipping) finished(to chan<- Ref) error {
 
 // ended reports whether no more is to be begun.
 func (s *shipping) ended() bool {
-	timely := s.ports.timely(s.ctx, s.sub.Longest()) && s.ports.timely(s.may, s.sub.Longest())
+	timely := s.timely(0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !timely {
@@ -109,45 +107,21 @@ func (s *shipping) ended() bool {
 	return s.stopped || s.cut
 }
 
+// timely reports whether there is time for one more send after so long.
+func (s *shipping) timely(wait time.Duration) bool {
+	need := wait + s.sub.Longest()
+	return s.ports.timely(s.ctx, need) && s.ports.timely(s.may, need)
+}
+
 // end notes that the time was over. s.mu is held.
 func (s *shipping) end() {
 	s.cut = true
 	if s.report.Err == nil {
-		s.report.Err = Errorf(Unavailable, "the time was over before all was shipped; flush again")
-	}
-}
-
-// group ships what is finished of one group: claims that wait first, then new
-// ones, another after each that came back full; a final flush until one comes
-// back empty.
-func (s *shipping) group(ref Ref) {
-	e := &errand{sub: s.sub, ref: ref, policy: s.sub.policy(ref), pull: s.pull(ref), may: s.may}
-	more, pause := false, firstPause
-	for claims, goOn := 0, true; goOn && claims < maxClaims && !s.ended(); {
-		sent, err := s.one(e)
-		switch {
-		case sent != nil:
-			s.note(e, sent)
-			more = sent.result.more
-			goOn = !sent.result.waits && (!sent.result.left || sent.again) && sent.result.settling == nil && (e.recovering || sent.full || s.opts.Final)
-			if sent.group.Closed != 0 {
-				claims = 0 // a window has an end
-			}
-		case err != nil && e.recovering: // what is new may be shipped all the same
-			s.recovery(err)
-			e.pull.fresh = true
-		case err != nil:
-			s.fail(err)
-			goOn = false
-		default:
-			goOn = s.waits(e) || e.busy && s.wait(&pause)
+		why := ""
+		if s.limited != "" {
+			why = ", as the rate limit of destination " + s.limited + " lets no more through"
 		}
-		if !e.recovering && sent != nil {
-			claims++
-		}
-	}
-	if more {
-		s.ports.hand(context.WithoutCancel(s.ctx), s.sub.delivery(ref, nil))
+		s.report.Err = Errorf(Unavailable, "the time was over before all was shipped%s; flush again", why)
 	}
 }
 
@@ -217,7 +191,10 @@ func (s *shipping) note(e *errand, sent *shipment) {
 		r.Recovered.Claims++
 		r.Recovered.Rows += got.rows
 	}
-	if got.waits {
+	if got.waits && got.rows == 0 {
+		if err := got.settling; err != nil && CodeOf(err) != Conflict && r.Err == nil {
+			r.Err = Wrap(CodeOf(err), err, "group %s can't wait for its turn", shown(e.ref.Key))
+		}
 		return
 	}
 	if got.cut {
