@@ -138,6 +138,11 @@ func BreakerOf(ctx context.Context, c Coordinator, destination string) (Breaker,
 type Rate struct {
 	Arrival int64  `json:"arrival"` // Unix time in microseconds
 	At      Millis `json:"at"`      // when a token was last asked for
+
+	// Each and Requests are what the limit was then: so many microseconds between
+	// two requests, and so many at once.
+	Each     int64 `json:"each,omitempty"`
+	Requests int   `json:"requests,omitempty"`
 }
 
 // maxSkew is how far the clocks of processes differ at most.
@@ -147,21 +152,36 @@ const maxSkew = time.Minute
 // limit allows may be made at once when there were none before. One that would
 // come in more than most is not taken: wait for most, and ask again.
 func (r *Rate) Take(c *RateConfig, most time.Duration, now Millis) (wait time.Duration, taken bool) {
-	per, at := c.Per.Microseconds(), int64(now)*1000
-	each := max(1, (per+int64(c.Requests)-1)/int64(c.Requests))
+	at := int64(now) * 1000
 	if r.At > now.Add(maxSkew) {
 		r.Arrival = at // the clock was set back
 	}
 	r.At = now
 	r.Arrival = max(r.Arrival, at)
-	if free := r.Arrival - each*int64(c.Requests-1); free > at {
+	r.space(c, at)
+	if free := r.Arrival - r.Each*int64(c.Requests-1); free > at {
 		wait = time.Duration((free-at+999)/1000) * time.Millisecond
 	}
 	if wait > most {
 		return most, false
 	}
-	r.Arrival += each
+	r.Arrival += r.Each
 	return wait, true
+}
+
+// space makes the record one of another limit, when that has changed: of what the
+// old one let through, as much counts as the new one lets through at once, and
+// what is still to come, in the closer spacing of the two. So what comes next
+// waits no longer than it would have, or than for one request of the new one.
+func (r *Rate) space(c *RateConfig, at int64) {
+	each := max(1, (c.Per.Microseconds()+int64(c.Requests)-1)/int64(c.Requests))
+	if r.Each != 0 && (each != r.Each || c.Requests != r.Requests) {
+		taken := float64(r.Arrival-at) / float64(r.Each)
+		waiting := max(0, taken-float64(r.Requests))
+		taken = min(taken, float64(r.Requests), float64(c.Requests))
+		r.Arrival = at + int64((taken+waiting)*float64(min(each, r.Each)))
+	}
+	r.Each, r.Requests = each, c.Requests
 }
 
 // token takes a token of a destination's rate limit, and says in how long it
