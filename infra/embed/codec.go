@@ -121,7 +121,10 @@ func (r *reader) group(format uint64) core.Group {
 		Ceiling: r.uint(),
 	}
 	if format > 1 {
-		g.Closed, g.Hold = r.millis(), r.millis()
+		g.Closed = r.millis()
+	}
+	if format > 2 {
+		g.Hold = r.millis()
 	}
 	for range r.count() {
 		g.Claims = append(g.Claims, r.claim(format))
@@ -159,6 +162,8 @@ func (r *reader) claim(format uint64) core.Claim {
 	c.Lease, c.Due, c.FirstErrorAt, c.Error = r.uint(), r.millis(), r.millis(), r.str()
 	if format > 1 {
 		c.Fold, c.Sent = r.str(), int(r.int())
+	}
+	if format > 2 {
 		c.Hop, c.Token = int(r.int()), r.bool()
 	}
 	return c

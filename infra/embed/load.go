@@ -24,7 +24,8 @@ var errBroken = errors.New("damaged")
 
 // loadCheckpoint reads the newest checkpoint into memory. When that is damaged,
 // the one before it serves, or all the log that is there: that may bring back
-// what was settled, but loses nothing.
+// what was settled, but loses nothing. One that is intact and cannot be read fails
+// the start.
 func (r *recovery) loadCheckpoint() (loaded, error) {
 	var found []checkpointAt
 	defer func() {
@@ -53,9 +54,13 @@ func (r *recovery) loadCheckpoint() (loaded, error) {
 			continue // a crash has cut it short
 		}
 		r.s.checkpoints = max(r.s.checkpoints, c.number)
-		if err := c.load(r.ix); err == nil {
+		err := c.load(r.ix)
+		if err == nil {
 			r.rep.Checkpoint = true
 			return c.loaded, nil
+		}
+		if !errors.Is(err, errBroken) {
+			return loaded{}, err
 		}
 		r.rep.Broken = fmt.Sprintf("checkpoint %d is damaged", c.number)
 		for _, seg := range r.log.segs.byGen {
@@ -80,7 +85,7 @@ func (c *checkpointAt) readFirst() error {
 	}
 	r := reader{b: b[blockHeader:]}
 	f, number, from := r.uint(), uint32(r.uint()), lsn(r.uint())
-	if r.bad || checksum(b[blockHeader:], position(number, 0)) != binary.LittleEndian.Uint32(b[4:]) {
+	if checksum(b[blockHeader:], position(number, 0)) != binary.LittleEndian.Uint32(b[4:]) {
 		return nil
 	}
 	if f < 1 || f > format {
@@ -112,8 +117,8 @@ func (c *checkpointAt) load(ix *index) error {
 			checksum(buf, position(c.number, off)) != binary.LittleEndian.Uint32(header[4:]) {
 			return errBroken
 		}
-		if err := l.block(&reader{b: buf}); err != nil {
-			return err
+		if !l.block(&reader{b: buf}) {
+			return fmt.Errorf("checkpoint %d is intact, but none that this version reads", c.number)
 		}
 		off += blockHeader + n
 	}
@@ -133,7 +138,8 @@ type loader struct {
 	base core.Millis
 }
 
-func (l *loader) block(r *reader) error {
+// block takes a block's entries. It reports whether all could be read.
+func (l *loader) block(r *reader) bool {
 	for len(r.b) > 0 && !l.done {
 		switch kind := r.take(1)[0]; kind {
 		case entryGroup:
@@ -156,13 +162,10 @@ func (l *loader) block(r *reader) error {
 			l.gens, l.commits, l.done = uint32(r.uint()), r.uint(), true
 			l.ix.letters.last = max(l.ix.letters.last, r.uint())
 		default:
-			return errBroken
+			r.fail()
 		}
 	}
-	if r.bad {
-		return errBroken
-	}
-	return nil
+	return !r.bad
 }
 
 func (l *loader) group(r *reader) {

@@ -55,7 +55,7 @@ type part struct {
 
 func (r *reader) part(format uint64) part {
 	p := part{ref: core.Ref{Buffer: r.str(), Key: r.str()}, group: r.group(format)}
-	if format > 1 {
+	if format > 2 {
 		p.dedupe = core.Millis(r.uint())
 	}
 	prev := uint64(0)
@@ -68,4 +68,16 @@ func (r *reader) part(format uint64) part {
 		prev = f.seq
 	}
 	return p
+}
+
+// parts takes all the parts of a groups record.
+func (r *reader) parts(format uint64) []part {
+	parts := make([]part, 0, 1)
+	if format < 3 {
+		r.count() // of them
+	}
+	for len(r.b) > 0 {
+		parts = append(parts, r.part(format))
+	}
+	return parts
 }

@@ -17,19 +17,26 @@ func (p lsn) off() int64  { return int64(uint32(p)) }
 type kind uint8
 
 const (
-	kindGroups1 kind = iota + 1 // as kindGroups, in format 1: of groups without windows
+	kindGroups1 kind = iota + 1 // as kindGroups, in format 1
 	kindLetters                 // dead letters that are filed here
 	kindSettled                 // numbers of dead letters that are gone
 	kindBegin                   // first record of a segment: the segment before it
 	kindEnd                     // last record of a segment: the segment after it
 	kindSkip                    // nothing: covers what a torn commit left behind
+	kindGroups2                 // as kindGroups, in format 2
 	kindGroups                  // groups as they are now, one after the other, with items that are filed here
 )
 
-// format is that of what is written. Records of format 1 have other kinds, so a
-// log may hold both, and are still read. What a segment's and a checkpoint's
-// header say keeps a version that reads format 1 alone from opening the store.
-const format = 2
+// format is that of what is written. Groups of an earlier format have records of
+// another kind, so a log may hold both, and are still read. What a segment's and
+// a checkpoint's header say keeps a version that knows only earlier formats from
+// opening the store.
+//
+//	1  groups without windows
+//	2  with them, and with what a claim has sent of its rows
+//	3  with a claim's destination, and what is held; parts tell the window of
+//	   doubles, and are not counted
+const format = 3
 
 // A record is a header, its meta, its payloads, and zeros up to a multiple of
 // eight bytes. All numbers are little-endian.

@@ -160,11 +160,13 @@ func FuzzDecode(f *testing.F) {
 	meta = appendFiled(meta, &g, 0, &filed{seq: 1, len: 5, crc: 1, at: 2, cum: 3, size: 4})
 	f.Add(uint8(kindGroups), meta)
 	f.Add(uint8(kindGroups1), append(appendNumbers(nil, 1), meta...))
+	f.Add(uint8(kindGroups2), append(appendNumbers(nil, 1), meta...))
 	f.Add(uint8(kindLetters), appendLetterEntry(appendNumbers(nil, 1), &letter{number: 1, id: "i", buffer: "b"}))
 	f.Add(uint8(kindSettled), appendNumbers(nil, 2, 1, 2))
 	f.Add(uint8(0), sealed(kindGroups, meta, []byte("12345"), 1, position(1, dataStart)))
 	f.Add(uint8(20), appendEvent(nil, &d.Item.Event))
 	f.Add(uint8(21), appendLetter(nil, &d))
+	versions := map[kind]uint64{kindGroups1: 1, kindGroups2: 2, kindGroups: format}
 	f.Fuzz(func(t *testing.T, what uint8, b []byte) {
 		in := reader{b: b}
 		switch kind(what) {
@@ -182,20 +184,15 @@ func FuzzDecode(f *testing.F) {
 			at := position(1, dataStart)
 			rec, ok := readRecord(sealed(kind(what), b, b, 1, at), at)
 			require.True(t, ok)
-			if in := (reader{b: b}); kind(what) == kindGroups || kind(what) == kindGroups1 {
-				version := uint64(format)
-				if kind(what) == kindGroups1 {
-					version = 1
-					in.count()
-				}
-				for len(in.b) > 0 { // numbers that no log can hold take as long to walk over
-					if p := in.part(version); in.bad || p.group.Tail > 1<<10 || p.group.Head > 1<<10 || len(p.group.Claims) > 8 || slices.ContainsFunc(p.group.Claims, func(c core.Claim) bool { return c.To > 1<<10 }) {
+			if version, ok := versions[kind(what)]; ok {
+				for _, p := range in.parts(version) { // numbers that no log can hold take as long to walk over
+					if p.group.Tail > 1<<10 || p.group.Head > 1<<10 || len(p.group.Claims) > 8 || slices.ContainsFunc(p.group.Claims, func(c core.Claim) bool { return c.To > 1<<10 }) {
 						return
 					}
 				}
 			}
 			w := &reading{recovery: &recovery{s: s, log: s.log, ix: s.index, rep: &s.report}, seg: &segment{gen: 1}}
-			w.take(&rec)
+			_, _ = w.take(&rec)
 		}
 	})
 }

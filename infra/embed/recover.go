@@ -31,6 +31,7 @@ type recovery struct {
 	all  []*segment // by generation
 	used int        // so many of them hold records; the others are spares
 	last uint64     // number of the last commit in the log
+	temp []string   // files that an earlier run has left half made
 	buf  []byte     // a segment's bytes
 	end  lsn        // of the log
 }
@@ -60,7 +61,7 @@ func (s *Store) restore() error {
 	return nil
 }
 
-// openSegments opens every segment file, and removes what an earlier run left half made.
+// openSegments opens every segment file.
 func (r *recovery) openSegments() error {
 	fs, dir := r.s.opts.FS, r.s.dir
 	names, err := fs.List(dir)
@@ -70,9 +71,7 @@ func (r *recovery) openSegments() error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if strings.HasSuffix(name, tempSuffix) {
-			if err := fs.Remove(path); err != nil {
-				return err
-			}
+			r.temp = append(r.temp, path)
 		}
 		gen, ok := segmentGen(name)
 		if !ok {
@@ -157,9 +156,14 @@ func (r *recovery) scanLast(seg *segment) (next uint32, err error) {
 	}
 }
 
-// settle makes the log ready to go on.
+// settle makes the log ready to go on, as all of it could be read.
 func (r *recovery) settle(from lsn, commits uint64) error {
 	l := r.log
+	for _, name := range r.temp {
+		if err := r.s.opts.FS.Remove(name); err != nil {
+			return err
+		}
+	}
 	l.commits = commits + commitGap
 	l.rolled = len(r.all) > 1
 	for _, seg := range r.all[r.used:] {
@@ -173,7 +177,7 @@ func (r *recovery) settle(from lsn, commits uint64) error {
 		return r.begin(from)
 	}
 	l.cur, l.off = r.all[r.used-1], r.end.off()
-	if l.cur.old { // from here on it holds what format 1 does not know
+	if l.cur.old || l.cur.unmarked { // from here on it holds what only this format knows
 		if err := l.cur.writeHeader(); err != nil {
 			return err
 		}

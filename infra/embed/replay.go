@@ -2,6 +2,7 @@ package embed
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 )
 
@@ -58,7 +59,11 @@ func (w *reading) run() error {
 			break
 		}
 		next = rec.at.off() + int64(rec.size)
-		if !w.take(&rec) {
+		counts, err := w.take(&rec)
+		if err != nil {
+			return err
+		}
+		if !counts {
 			continue // to the next one that counts
 		}
 		if gap := rec.at.off() - w.off; gap > 0 {
@@ -139,16 +144,20 @@ func (w *reading) tail() int64 {
 	return off - w.off
 }
 
-// take applies a record to memory. It reports whether the record counts.
-func (w *reading) take(rec *record) bool {
+// take applies a record to memory. It reports whether the record counts. One
+// that verifies and cannot be read is no damage: nothing is to be cut for it.
+func (w *reading) take(rec *record) (counts bool, err error) {
 	m := reader{b: rec.meta}
+	counts = true
 	switch rec.kind {
 	case kindGroups:
-		return w.takeGroups(rec, &m, format)
+		counts = w.takeGroups(rec, &m, format)
+	case kindGroups2:
+		counts = w.takeGroups(rec, &m, 2)
 	case kindGroups1:
-		return w.takeGroups(rec, &m, 1)
+		counts = w.takeGroups(rec, &m, 1)
 	case kindLetters:
-		return w.takeLetters(rec, &m)
+		counts = w.takeLetters(rec, &m)
 	case kindSettled:
 		for range m.count() {
 			if i, found := w.ix.letters.search(m.uint()); found {
@@ -165,8 +174,13 @@ func (w *reading) take(rec *record) bool {
 		if next := uint32(m.uint()); w.final && !w.log.segs.present(next) {
 			w.rep.missing(next)
 		}
+	default:
+		m.fail()
 	}
-	return !m.bad
+	if m.bad || len(m.b) > 0 {
+		return false, fmt.Errorf("%s has a record at %d, of kind %d, that is intact, but none that this version reads", w.seg.name, rec.at.off(), rec.kind)
+	}
+	return counts, nil
 }
 
 // intact reports which payloads of a record verify, and whether all do.
@@ -185,24 +199,15 @@ func intact(rec *record, n int, at func(i int) (length, crc uint32)) (good []boo
 	return good, all
 }
 
-// takeGroups applies a record of groups of a format. Of one that is part of the last
-// commit either all is there, or nothing counts; in an earlier one, which was
-// durable as a whole, each payload counts for itself.
+// takeGroups applies a record of groups of a format, if it can be read. Of one that
+// is part of the last commit either all is there, or nothing counts; in an earlier
+// one, which was durable as a whole, each payload counts for itself.
 func (w *reading) takeGroups(rec *record, m *reader, format uint64) bool {
-	parts := make([]part, 0, 1)
-	var items []*filed
-	if format == 1 {
-		m.count() // of the parts
-	}
-	for len(m.b) > 0 {
-		parts = append(parts, m.part(format))
-		if m.bad {
-			return false
-		}
-	}
+	parts := m.parts(format)
 	if m.bad {
 		return false
 	}
+	var items []*filed
 	for i := range parts {
 		for j := range parts[i].items {
 			items = append(items, &parts[i].items[j])

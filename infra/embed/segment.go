@@ -26,7 +26,7 @@ type segment struct {
 	size     int64
 	recycled bool // it may hold the stale bytes of an earlier generation
 	unmarked bool // its header is damaged
-	old      bool // its header says format 1
+	old      bool // its header says an earlier format
 
 	live  int   // payloads filed here that are still needed
 	bytes int64 // of these
