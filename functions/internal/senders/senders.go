@@ -2,16 +2,26 @@
 // hands in how the types that it knows are opened, so that a binary links the
 // adapters of those alone.
 //
-// A type of destination is an adapter in infra that passes
-// [sluice/core/sendertest], the fields that a configuration has for it in core
-// and infra/config, an [Opener] that makes the one of the other, and a line for
-// it in each wiring:
+// A new type of destination, say kafka, is
 //
-//	senders.Open(config, map[string]senders.Opener{
-//		core.TypeHTTP: senders.HTTP(resolve, clock),
-//		core.TypeSQS:  senders.SQS(sdk, resolve),
-//		core.TypeS3:   senders.S3(sdk, resolve, clock),
-//	})
+//  1. a folder, infra/kafkasend: a [core.Sender] that passes
+//     [sluice/core/sendertest], and how a destination of a configuration becomes
+//     one. An adapter must not import this package, and need not: a function of
+//     an [Opener]'s signature is one.
+//
+//     func Open(resolve func(core.Secret) (string, error)) func(*core.Destination, format.Format) (core.Sender, func(), error)
+//
+//  2. a line in each wiring that is to have it, functions/internal/wire for one
+//     machine and functions/internal/cloud for AWS:
+//
+//     "kafka": kafkasend.Open(resolve),
+//
+//  3. what a configuration may say of it: an entry in core/destinationtype.go, with
+//     the fields that it uses and the check of where it sends to. Fields that no
+//     type has yet are added to [core.Destination] and to that file's list, and
+//     to infra/config, where the schema comes from.
+//
+// From there on lint, routes, chaos, retries, breakers and fallbacks know it.
 package senders
 
 import (
