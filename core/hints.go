@@ -22,6 +22,10 @@ type Ports struct {
 	Sleep       func(ctx context.Context, d time.Duration) error // waits, unless ctx ends; nil: nothing waits, and no outcome is waited for
 	Observer    *Observer
 
+	// MaxEvent is the largest payload that the store takes of an event, in bytes;
+	// 0: any. [Ingester.Ingest] refuses more.
+	MaxEvent int64
+
 	// Slot waits until one more send to a destination may be under way in this
 	// process, beside those of the queue; release ends it. nil: at once.
 	Slot func(ctx context.Context, destination string) (release func(), err error)
