@@ -67,20 +67,15 @@ func (c *Config) Broken(compile Language) []Fault {
 	return v.faults
 }
 
-// dress makes of items, which are replaced, what the transform makes of them. An
-// item of which it makes nothing stays as it is.
-func (p *programs) dress(ctx context.Context, items []Item) error {
+// dress makes of an event what the transform makes of it. One of which it makes
+// nothing stays as it is.
+func (p *programs) dress(ctx context.Context, e *Event) error {
 	only := programs{transform: p.transform}
-	for i := range items {
-		e, ok, err := only.apply(ctx, &items[i].Event)
-		if err != nil {
-			return err
-		}
-		if ok {
-			items[i].Event = e
-		}
+	out, ok, err := only.apply(ctx, e)
+	if ok {
+		*e = out
 	}
-	return nil
+	return err
 }
 
 // apply runs the programs on an event. keep is false when the filter drops it.

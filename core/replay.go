@@ -47,9 +47,10 @@ type ReplayRequest struct {
 }
 
 // ReplayReport is what came of a replay. Letters are replayed when their
-// destination has taken them; the failed ones, and those for which its rate
-// limit left no time, are dead letters still, and among those left. Left is what the queue counts in the time there is, and
-// may be too low, but never lower than what the replay itself has given back.
+// destination has taken them. The failed ones are dead letters still, and among
+// those left: it did not take them, they could not be sent, or its breaker or rate
+// limit left no time for them. Left is what the queue counts in the time there is,
+// and may be too low, but never lower than what the replay itself has given back.
 type ReplayReport struct {
 	Replayed int
 	Failed   int
@@ -141,6 +142,26 @@ func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
 	return nil
 }
 
+// admitted waits until a destination's breaker and rate limit let a send through,
+// which is perhaps the breaker's probe. Unavailable: not while there is time.
+func (r *replay) admitted(ctx context.Context, d *Destination) (*probe, error) {
+	g := gate{&r.ports}
+	for {
+		until, p := g.breaker(ctx, d)
+		if until == 0 {
+			if r.token(ctx, d) {
+				return p, nil
+			}
+			g.unused(context.WithoutCancel(ctx), p)
+			return nil, Errorf(Unavailable, "the rate limit of destination %s leaves no time for it", d.Name)
+		}
+		now := r.ports.Clock.Now()
+		if r.ports.Sleep == nil || until >= r.until || r.ports.Sleep(ctx, max(until.Sub(now), time.Millisecond)) != nil {
+			return nil, Errorf(Unavailable, "the breaker of destination %s is open until %s", d.Name, until)
+		}
+	}
+}
+
 // token waits for a token of a destination's rate limit. It reports whether one
 // comes while there is time.
 func (r *replay) token(ctx context.Context, d *Destination) bool {
@@ -154,41 +175,61 @@ func (r *replay) token(ctx context.Context, d *Destination) bool {
 // batch sends letters of one batch and settles those that were taken.
 func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
 	var done []DeadLetter
-	failed := r.send(ctx, letters)
+	taken := r.send(ctx, letters)
 	for i := range letters {
-		if failed.Has(i) {
-			l := letters[i]
-			l.Item = Item{} // to give it back, its name is enough
-			r.failed = append(r.failed, l)
-		} else {
+		if taken.Has(i) {
 			done = append(done, letters[i])
+			continue
 		}
+		l := letters[i]
+		l.Item = Item{} // to give it back, its name is enough
+		r.failed = append(r.failed, l)
 	}
 	r.report.Replayed += len(done)
 	r.report.Failed += len(letters) - len(done)
 	return r.letters.Settle(context.WithoutCancel(ctx), done, nil)
 }
 
-// send makes one attempt, and returns which letters were not taken.
-func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
+// send makes one attempt, and returns which letters were taken. Why some were not
+// even sent, the observer is told.
+func (r *replay) send(ctx context.Context, letters []DeadLetter) (taken Bits) {
 	name := r.to(&letters[0])
-	b := Batch{ID: replayID(letters), Buffer: letters[0].Buffer, Group: letters[0].Group,
-		Reason: ReasonReplay, Attempt: letters[0].Attempts + 1, Items: make([]Item, len(letters))}
-	for i := range letters {
-		b.Items[i] = letters[i].Item
-	}
 	dest := r.catalog.Destination(name)
 	if dest == nil {
 		r.missing(name)
-		return allBits(len(letters))
+		return nil
 	}
-	if err := r.catalog.hops[name].dress(ctx, b.Items); err != nil || !r.token(ctx, dest) {
-		return allBits(len(letters))
+	b := Batch{Buffer: letters[0].Buffer, Group: letters[0].Group, Reason: ReasonReplay, Attempt: letters[0].Attempts + 1}
+	var at []int // where those that are sent were
+	b.Items, at = r.dressed(ctx, name, letters)
+	if len(at) == 0 {
+		return nil
 	}
-	begin := r.ports.Clock.Now()
-	resp, outcome := r.ports.send(ctx, r.catalog, dest, &b)
+	b.ID = replayID(letters[0].Batch, b.Items)
+	p, err := r.admitted(ctx, dest)
+	if err != nil {
+		r.unsent(len(at), letters, name, err)
+		return nil
+	}
+	failed := r.attempt(ctx, dest, p, &b)
+	for i, of := range at {
+		if !failed.Has(i) {
+			taken = taken.With(of)
+		}
+	}
+	return taken
+}
+
+// attempt sends a batch, and returns which of its items were not taken.
+func (r *replay) attempt(ctx context.Context, dest *Destination, p *probe, b *Batch) (failed Bits) {
+	begin, g := r.ports.Clock.Now(), gate{&r.ports}
+	resp, outcome := r.ports.send(ctx, r.catalog, dest, b)
+	if outcome == Interrupted {
+		g.unused(context.WithoutCancel(ctx), p) // it has shown nothing, so it is another's
+	}
+	g.outcome(context.WithoutCancel(ctx), dest, outcome)
 	r.ports.Observer.attempt(&Attempt{
-		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: name,
+		Buffer: b.Buffer, Group: b.Group, Batch: b.ID, Destination: dest.Name,
 		Items: len(b.Items), Bytes: b.Bytes(), Reason: b.Reason, Number: b.Attempt,
 		Outcome: outcome, Status: resp.Status, Err: resp.Err,
 		At: begin, Took: r.ports.Clock.Now().Sub(begin),
@@ -199,7 +240,31 @@ func (r *replay) send(ctx context.Context, letters []DeadLetter) Bits {
 	case Partial:
 		return resp.Failed
 	default:
-		return allBits(len(letters))
+		return allBits(len(b.Items))
+	}
+}
+
+// dressed is the items of letters as a destination's transform makes them, and
+// whose they are. Those on which it fails are left out.
+func (r *replay) dressed(ctx context.Context, to string, letters []DeadLetter) (items []Item, at []int) {
+	var why error
+	for i := range letters {
+		it := letters[i].Item
+		if err := r.catalog.hops[to].dress(ctx, &it.Event); err != nil {
+			why = cmp.Or(why, Errorf(CodeOf(err), "%s: %s", letters[i].ID, DetailOf(err)))
+			continue
+		}
+		items, at = append(items, it), append(at, i)
+	}
+	r.unsent(len(letters)-len(at), letters, to, why)
+	return items, at
+}
+
+// unsent tells why so many of a batch's letters are not sent.
+func (r *replay) unsent(n int, of []DeadLetter, to string, why error) {
+	if why != nil {
+		r.ports.Observer.failed("replay dead letters",
+			Errorf(CodeOf(why), "%d of batch %s were not sent to %s: %s", n, of[0].Batch, to, DetailOf(why)))
 	}
 }
 
@@ -221,13 +286,13 @@ func allBits(n int) Bits {
 	return b
 }
 
-// replayID names the batch that a replay sends. It stays the same for the
-// same letters, and differs from the original batch's and from that of any
+// replayID names the batch of items that a replay sends again. It stays the same
+// for the same items, and differs from the original batch's and from that of any
 // other part of it, so that no receiver drops one for the other.
-func replayID(letters []DeadLetter) string {
+func replayID(batch string, items []Item) string {
 	h := fnv.New64a()
-	for i := range letters {
-		fmt.Fprintf(h, "%d,", letters[i].Item.Seq)
+	for i := range items {
+		fmt.Fprintf(h, "%d,", items[i].Seq)
 	}
-	return fmt.Sprintf("%s.r%x", letters[0].Batch, h.Sum64())
+	return fmt.Sprintf("%s.r%x", batch, h.Sum64())
 }
