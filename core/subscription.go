@@ -143,9 +143,10 @@ func restOf(b *Buffer) time.Duration {
 const MaxKeyBytes = 2 << 10
 
 // Key renders the group that an event belongs to, or within its time window the
-// row. Invalid: the template fails on the event, or the key is too long.
+// row, whatever its unit: that is not stored, so no fold would see it. Invalid:
+// the template fails on the event, or the key is too long.
 func (s *Subscription) Key(e *Event) (string, error) {
-	if s.Buffer.GroupBy == "" && e.Unit != "" {
+	if s.Buffer.GroupBy == "" && e.Unit != "" && s.windows == nil {
 		return e.Unit, nil
 	}
 	key, err := s.key.Execute(view{e})

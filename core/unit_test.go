@@ -115,3 +115,24 @@ func TestAKeyKeepsToItsShard(t *testing.T) {
 		require.Equal(t, core.Invalid, core.CodeOf(err))
 	}
 }
+
+// A unit is not stored, so a window takes no notice of it: its one row stays one,
+// in one shard.
+func TestAUnitIsNoRowOfAWindow(t *testing.T) {
+	t.Parallel()
+	c := config(buf(func(b *core.Buffer) {
+		b.GroupBy, b.Shards = "", 8
+		b.Window = &core.WindowConfig{Every: time.Minute}
+		b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}}
+	}))
+	catalog, err := core.NewCatalog(c, nil)
+	require.NoError(t, err)
+	s := catalog.Buffer("b")
+	used := map[core.Ref]bool{}
+	for i := range 100 {
+		ref, _, err := s.Place(&core.Event{ID: fmt.Sprint(i), Unit: fmt.Sprint("u", i), Body: []byte(`{}`), ReceivedAt: noon}, noon)
+		require.NoError(t, err)
+		used[ref] = true
+	}
+	require.Len(t, used, 1)
+}
