@@ -5,5 +5,5 @@
 // What a destination cannot do, such as naming the items that failed, its
 // harness leaves out. The suite's last log line says so:
 //
-//	sendertest: filesend: 33 cases, without: partial failure, throttling, refusal, oversize
+//	sendertest: filesend: 48 cases, without: partial failure, throttling, refusal, oversize
 package sendertest

@@ -2,6 +2,7 @@ package sendertest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,9 +96,9 @@ var throttleTests = []test{{"a destination that asks for a pause is to be retrie
 
 func throttled(t *testing.T, p *probe) {
 	d := p.open(patience)
-	d.Throttle(3 * time.Second)
+	told := d.Throttle(3 * time.Second)
 	r := p.fail(t.Context(), &d, numbered("b", 2), core.Retry)
-	require.Equal(t, 3*time.Second, r.RetryAfter)
+	require.Equal(t, told, r.RetryAfter)
 }
 
 var refusalTests = []test{{"a refused batch is refused for good", refused}}
@@ -108,10 +109,17 @@ func refused(t *testing.T, p *probe) {
 	p.fail(t.Context(), &d, numbered("b", 2), core.Permanent)
 }
 
-var oversizeTests = []test{{"a batch that is too large is refused for good", oversized}}
+var oversizeTests = []test{{"what is too large is refused for good", oversized}}
 
+// oversized: whether the destination says so item by item or at once, no item
+// is to be sent again.
 func oversized(t *testing.T, p *probe) {
 	d := p.open(patience)
 	d.TooLarge()
-	p.fail(t.Context(), &d, numbered("b", 2), core.Permanent)
+	large := strings.Repeat("x", 2<<10)
+	r := d.Sender.Send(t.Context(), batch("b", large, large))
+	if core.Classify(&r, nil) != core.Permanent {
+		require.Equal(t, core.Partial, core.Classify(&r, nil), "%+v", r)
+		require.Equal(t, 2, r.Refused.Len())
+	}
 }

@@ -23,8 +23,9 @@ type Harness struct {
 
 	// Pieces is what arrives of a batch where that is not one piece, as the
 	// format writes it; such a destination has no formats. It may deliver
-	// pieces, and those of several batches, in any order.
-	Pieces func(b *core.Batch) [][]byte
+	// pieces, and those of several batches, in any order, unless it is Ordered.
+	Pieces  func(b *core.Batch) [][]byte
+	Ordered bool
 
 	// Replaces: a batch sent again takes the place of the first.
 	Replaces bool
@@ -44,10 +45,13 @@ type Destination struct {
 	// reached for the first of them.
 	Stall func() (reached <-chan struct{})
 
-	FailItems func(ids ...string)      // take a batch, but for these items
-	Throttle  func(wait time.Duration) // turn batches away until wait has passed
-	Refuse    func()                   // refuse batches for good
-	TooLarge  func()                   // refuse batches as too large
+	FailItems func(ids ...string) // take a batch, but for these items
+	Refuse    func()              // refuse batches for good
+	TooLarge  func()              // refuse batches, or their items, that have more than 1 KiB
+
+	// Throttle turns batches away until wait has passed. It returns how much of
+	// that the destination tells its senders; 0: nothing.
+	Throttle func(wait time.Duration) (told time.Duration)
 }
 
 // test is one case of the suite.

@@ -77,7 +77,7 @@ func (p *probe) fail(ctx context.Context, d *Destination, b *core.Batch, want co
 func (p *probe) arrived(d *Destination, batches ...*core.Batch) {
 	p.t.Helper()
 	if p.harness.Pieces != nil {
-		p.piecesArrived(d, batches)
+		p.piecesArrived(d, batches, p.harness.Ordered)
 		return
 	}
 	var want []byte
@@ -92,7 +92,7 @@ func (p *probe) arrived(d *Destination, batches ...*core.Batch) {
 func (p *probe) arrivedInAnyOrder(d *Destination, batches []*core.Batch) {
 	p.t.Helper()
 	if p.harness.Pieces != nil {
-		p.piecesArrived(d, batches)
+		p.piecesArrived(d, batches, false)
 		return
 	}
 	got := bytes.Join(d.Received(), nil)
@@ -105,15 +105,17 @@ func (p *probe) arrivedInAnyOrder(d *Destination, batches []*core.Batch) {
 }
 
 // piecesArrived checks that the destination has the pieces of these batches and
-// nothing else, in whatever order.
-func (p *probe) piecesArrived(d *Destination, batches []*core.Batch) {
+// nothing else, in whatever order or in this one.
+func (p *probe) piecesArrived(d *Destination, batches []*core.Batch, ordered bool) {
 	p.t.Helper()
 	var want [][]byte
 	for _, b := range batches {
 		want = append(want, p.harness.Pieces(b)...)
 	}
 	got := slices.Clone(d.Received())
-	slices.SortFunc(want, bytes.Compare)
-	slices.SortFunc(got, bytes.Compare)
+	if !ordered {
+		slices.SortFunc(want, bytes.Compare)
+		slices.SortFunc(got, bytes.Compare)
+	}
 	require.Equal(p.t, want, got)
 }

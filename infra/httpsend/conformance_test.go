@@ -115,11 +115,12 @@ func (e *endpoint) destination(s *Sender) sendertest.Destination {
 			return reached
 		},
 		FailItems: func(ids ...string) { tell(func(w http.ResponseWriter, _ *http.Request) { writeFailures(w, ids) }) },
-		Throttle: func(wait time.Duration) {
+		Throttle: func(wait time.Duration) (told time.Duration) {
 			tell(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 				w.WriteHeader(http.StatusTooManyRequests)
 			})
+			return wait
 		},
 		Refuse:   status(http.StatusBadRequest),
 		TooLarge: status(http.StatusRequestEntityTooLarge),

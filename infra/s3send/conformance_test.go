@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,8 @@ var compressions = map[format.Format]string{
 }
 
 // TestConformance passes the suite against another's S3, which checks every
-// signature and checksum. A proxy before it takes requests and says nothing.
+// signature and checksum. A proxy before it takes requests and says nothing, or
+// what S3 says that the stand-in does not: "slow down", "too large".
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	sendertest.Run(t, sendertest.Harness{Name: "s3send", Replaces: true, New: func(t *testing.T, f format.Format, timeout time.Duration) sendertest.Destination {
@@ -47,6 +49,11 @@ func TestConformance(t *testing.T) {
 			},
 			Stall:  p.stall,
 			Refuse: bucket.Delete,
+			Throttle: func(wait time.Duration) (told time.Duration) {
+				p.say(http.StatusServiceUnavailable, "SlowDown", strconv.Itoa(int(wait.Seconds())))
+				return wait
+			},
+			TooLarge: func() { p.say(http.StatusBadRequest, "EntityTooLarge", "") },
 		}
 	}})
 }
@@ -91,11 +98,12 @@ func unpack(t testing.TB, o awstest.Object) []byte {
 	return raw
 }
 
-// proxy passes requests on, host and all, until it is told to stall.
+// proxy passes requests on, host and all, until it is told to stall, or what to say.
 type proxy struct {
 	url     string
 	mu      sync.Mutex
-	reached chan struct{} // not nil: it stalls
+	reached chan struct{}    // not nil: it stalls
+	answer  http.HandlerFunc // not nil: it answers by itself
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -111,13 +119,17 @@ func newProxy(t testing.TB, to string) *proxy {
 	p := &proxy{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		reached := p.reached
+		reached, answer := p.reached, p.answer
 		p.mu.Unlock()
-		if reached == nil {
+		if reached == nil && answer == nil {
 			pass.ServeHTTP(w, r)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // else nobody sees the sender hang up
+		if answer != nil {
+			answer(w, r)
+			return
+		}
 		select {
 		case reached <- struct{}{}:
 		default:
@@ -127,6 +139,19 @@ func newProxy(t testing.TB, to string) *proxy {
 	t.Cleanup(server.Close)
 	p.url = server.URL
 	return p
+}
+
+// say makes it answer with an error of S3, and a Retry-After that may be "".
+func (p *proxy) say(status int, code, retryAfter string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = func(w http.ResponseWriter, _ *http.Request) {
+		if retryAfter != "" {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>no reason</Message></Error>")
+	}
 }
 
 func (p *proxy) stall() <-chan struct{} {

@@ -29,37 +29,70 @@ func TestConformance(t *testing.T) {
 		t.Helper()
 		faults := &awstest.Faults{}
 		queue := awstest.Queue(t, client, nil)
-		s, err := sqssend.New(awstest.SQS(t, faults.Option), sqssend.Options{Queue: queue.URL, Timeout: timeout})
-		require.NoError(t, err)
+		d := destination(t, client, faults, queue, timeout)
 		r := &reader{t: t, client: client, queue: queue.URL}
-		return sendertest.Destination{
-			Sender: s,
-			Received: func() [][]byte {
-				var got [][]byte
-				for _, m := range r.all() {
-					got = append(got, piece(m))
-				}
-				return got
-			},
-			Stall: func() <-chan struct{} {
-				reached := make(chan struct{}, 1)
-				faults.Set(func(ctx context.Context, _ awstest.Call) awstest.Fault {
-					select {
-					case reached <- struct{}{}:
-					default:
-					}
-					<-ctx.Done()
-					return awstest.Lost
-				})
-				return reached
-			},
-			FailItems: func(ids ...string) { faults.After(failing(ids)) },
-			Refuse: func() {
-				_, err := client.DeleteQueue(context.Background(), &awssqs.DeleteQueueInput{QueueUrl: &queue.URL})
-				require.NoError(t, err)
-			},
-		}
+		d.Received = func() [][]byte { return piecesOf(r.all()) }
+		d.FailItems = func(ids ...string) { faults.After(failing(ids)) }
+		return d
 	}})
+}
+
+// TestConformanceFIFO passes it with a FIFO queue, which keeps the order, drops
+// what is sent again, and of which only what stands before a failure is sent.
+func TestConformanceFIFO(t *testing.T) {
+	t.Parallel()
+	client := awstest.SQS(t)
+	sendertest.Run(t, sendertest.Harness{Name: "sqssend, FIFO", Pieces: pieces, Ordered: true, Replaces: true, New: func(t *testing.T, _ format.Format, timeout time.Duration) sendertest.Destination {
+		t.Helper()
+		queue := awstest.Queue(t, client, map[string]string{"FifoQueue": "true"})
+		d := destination(t, client, &awstest.Faults{}, queue, timeout)
+		r := &reader{t: t, client: client, queue: queue.URL}
+		d.Received = func() [][]byte { return piecesOf(r.fifo()) }
+		return d
+	}})
+}
+
+// destination is what queues of both kinds can do.
+func destination(t *testing.T, client *awssqs.Client, faults *awstest.Faults, queue awstest.QueueRef, timeout time.Duration) sendertest.Destination {
+	t.Helper()
+	s, err := sqssend.New(awstest.SQS(t, faults.Option), sqssend.Options{Queue: queue.URL, Timeout: timeout})
+	require.NoError(t, err)
+	return sendertest.Destination{
+		Sender: s,
+		Stall: func() <-chan struct{} {
+			reached := make(chan struct{}, 1)
+			faults.Set(func(ctx context.Context, _ awstest.Call) awstest.Fault {
+				select {
+				case reached <- struct{}{}:
+				default:
+				}
+				<-ctx.Done()
+				return awstest.Lost
+			})
+			return reached
+		},
+		Throttle: func(time.Duration) (told time.Duration) {
+			faults.Set(func(context.Context, awstest.Call) awstest.Fault { return awstest.Throttle })
+			return 0
+		},
+		Refuse: func() {
+			_, err := client.DeleteQueue(context.Background(), &awssqs.DeleteQueueInput{QueueUrl: &queue.URL})
+			require.NoError(t, err)
+		},
+		TooLarge: func() {
+			_, err := client.SetQueueAttributes(context.Background(), &awssqs.SetQueueAttributesInput{
+				QueueUrl: &queue.URL, Attributes: map[string]string{"MaximumMessageSize": "1024"},
+			})
+			require.NoError(t, err)
+		},
+	}
+}
+
+func piecesOf(messages []types.Message) (all [][]byte) {
+	for _, m := range messages {
+		all = append(all, piece(m))
+	}
+	return all
 }
 
 // failing makes an answer say that these entries failed, by a fault of SQS: of
