@@ -65,7 +65,7 @@ func TestDrain(t *testing.T) {
 	}{
 		{name: "it runs empty", answers: []any{drained(5, cloud.Left{Buffer: "orders", Items: 1}), drained(1), drained(0), drained(0)}, flushes: 4, says: []string{"stack sluice-dev is empty"}},
 		{name: "events still arrive", answers: []any{drained(0), drained(5), drained(0)}, flushes: 4, says: []string{"events still arrive", "is empty"}},
-		{name: "open windows", answers: []any{drained(3, open), drained(0, open)}, exit: 1, flushes: 2, says: []string{"not proven empty", "orders  2 items  in open time windows, until 2026-01-01T13:00:00.000Z"}},
+		{name: "open windows", answers: []any{drained(3, open), drained(0, open)}, exit: 1, flushes: 2, says: []string{"not proven empty", "orders  2 items  in open time windows, or held, until 2026-01-01T13:00:00.000Z"}},
 		{name: "dead letters", answers: []any{drained(0)}, files: map[string]string{"dead": "3"}, exit: 1, flushes: 1, says: []string{"DeadLetterQueue  3 messages  dead letters: replay them"}},
 		{name: "retries, until the time is over", answers: []any{drained(0, cloud.Left{Buffer: "orders", Items: 7})}, env: "WAIT=0.01", exit: 1, says: []string{"orders  7 items  waits for its retry"}},
 		{name: "hints", answers: []any{drained(0)}, files: map[string]string{"checks": "1"}, env: "WAIT=0.01", exit: 1, says: []string{"CheckQueue  1 messages  hints, which hold no events"}},

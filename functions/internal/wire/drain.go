@@ -3,12 +3,15 @@ package wire
 import (
 	"context"
 	"errors"
-	"math"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"sluice/core"
+	"sluice/functions/internal/system"
 )
 
 // progressEvery is how often a drain says how far it is.
@@ -26,16 +29,18 @@ func (n *node) drain(server *http.Server, o *ServeOptions) (end func() error) {
 	select {
 	case err := <-drained:
 		return func() error {
-			if held := n.tellLeft(); err == nil && held > 0 {
-				err = core.Errorf(core.Unavailable, "the drain has left %d items that are no part of an open time window", held)
+			stuck, unseen := n.tellLeft()
+			if err == nil && stuck > 0 {
+				err = core.Errorf(core.Unavailable, "the drain has left %d items that are neither held nor in an open time window", stuck)
 			}
-			return err
+			return errors.Join(err, unseen)
 		}
 	case <-o.Hurry:
 		n.log.Info("the drain is cut short", "grace", o.Grace.String())
 		return func() error {
 			<-drained //nolint:errcheck // it was cut short
-			_ = n.tellLeft()
+			_, err := n.tellLeft()
+			n.report("end the drain", err)
 			return nil
 		}
 	}
@@ -71,13 +76,22 @@ func (n *node) quiet(ctx context.Context, server *http.Server, o *ServeOptions) 
 }
 
 // flushAll makes final flushes until nothing is left that one may ship, or ctx
-// ends. A buffer that fails is tried no more.
+// ends. A buffer that fails is tried no more. What has been held until now goes on
+// to its buffer first.
 func (n *node) flushAll(ctx context.Context) error {
 	s, done := n.use()
 	defer done()
+	ports := n.parts.ports
+	ports.Sender, ports.Sleep = s.senders.Sender, system.Sleep // it waits for tokens though the work of the process has ended
+	flusher := core.NewFlusher(s.catalog, ports, n.parts.cadence)
 	var failed []error
 	for o := (core.FlushOptions{Final: true, Force: true, While: ctx}); ; {
-		r, err := s.flusher.Flush(n.sending, o)
+		moved, err := n.flushHeld(ctx, flusher)
+		failed = append(failed, err)
+		if o.Only != nil {
+			o.Only = append(o.Only, moved...)
+		}
+		r, err := flusher.Flush(n.sending, o)
 		if err != nil {
 			return err
 		}
@@ -97,6 +111,31 @@ func (n *node) flushAll(ctx context.Context) error {
 			return errors.Join(failed...)
 		}
 	}
+}
+
+// flushHeld moves what was held, and is not any more, on to its buffers, whose
+// names it returns.
+func (n *node) flushHeld(ctx context.Context, f *core.Flusher) (moved []string, err error) {
+	left, err := n.left()
+	var failed []error
+	for i := range left {
+		of, held := core.Held(left[i].Buffer)
+		if !held {
+			continue
+		}
+		r, err := f.FlushBuffer(n.sending, left[i].Buffer, core.FlushOptions{Final: true, Force: true, While: ctx})
+		switch {
+		case err != nil: // its buffer is not configured
+			continue
+		case r.Err != nil:
+			tellFlush(n.log, &r, ctx.Err() != nil)
+			failed = append(failed, r.Err)
+		}
+		if r.Rows > 0 && !slices.Contains(moved, of) {
+			moved = append(moved, of)
+		}
+	}
+	return moved, errors.Join(append(failed, err)...)
 }
 
 // progress says what is left, until ctx ends.
@@ -124,60 +163,51 @@ func (n *node) progress(ctx context.Context) {
 }
 
 // tellLeft logs what a drain has left for the next start, and returns how many
-// items of it are in configured buffers and no part of an open time window.
-func (n *node) tellLeft() (held int64) {
-	left, err := n.left()
-	if err == nil && len(left) == 0 {
-		n.log.Info("drained; nothing is left")
-	}
+// items of it are in configured buffers and might have been shipped.
+func (n *node) tellLeft() (stuck int64, err error) {
 	s, done := n.use()
 	defer done()
-	for i := range left {
-		b := &left[i]
-		name, delayed := core.Held(b.Buffer)
-		sub := s.catalog.Buffer(name)
-		var why string
-		switch open := n.open(sub, b.Buffer); {
-		case sub == nil:
-			why = "the buffer is not configured"
-		case delayed, sub.Buffer.Ordered && (sub.Buffer.DeliverAfter > 0 || sub.Buffer.DeliverAt != ""):
-			why = "events that are held until their time has come stay"
-		case open == b.Pending+b.Claimed:
-			why = "open time windows stay"
-		default:
-			why = "it was not delivered"
-			held += b.Pending + b.Claimed - open
-		}
-		n.log.Info("left for the next start", "buffer", name, "items", b.Pending+b.Claimed, "groups", b.Groups, "why", why)
+	left, err := s.catalog.Left(context.Background(), n.store, n.parts.ports.Clock.Now())
+	if err != nil {
+		return 0, core.Wrap(core.CodeOf(err), err, "it can't be seen what the drain has left")
 	}
-	return held
+	if len(left) == 0 {
+		n.log.Info("drained; nothing is left")
+	}
+	for i := range left {
+		l := &left[i]
+		why := "the buffer is not configured"
+		if s.catalog.Buffer(l.Buffer) != nil {
+			why = reasons(l)
+			stuck += l.Stuck()
+		}
+		n.log.Info("left for the next start", "buffer", core.Owner(l.Buffer), "items", l.Items, "groups", l.Groups, "why", why)
+	}
+	return stuck, nil
 }
 
-// open is how many items of a buffer are in time windows that are not over.
-func (n *node) open(sub *core.Subscription, buffer string) (items int64) {
-	if sub == nil || sub.Buffer.Window == nil {
-		return 0
+// reasons says why a buffer holds what it does after a drain.
+func reasons(l *core.Left) string {
+	var why []string
+	switch stuck := l.Stuck(); stuck {
+	case 0:
+	case l.Items:
+		why = append(why, "it was not delivered")
+	default:
+		why = append(why, fmt.Sprintf("%d of them were not delivered", stuck))
 	}
-	groups, err := n.store.Groups(context.Background(), buffer, nil, math.MaxInt)
-	n.report("look for open time windows", err)
-	now := n.parts.ports.Clock.Now()
-	for i := range groups {
-		if w, ok := sub.Window(groups[i].Ref); ok && w.End > now {
-			items += int64(groups[i].Pending())
-		}
+	if l.Open > 0 {
+		why = append(why, "open time windows stay")
 	}
-	return items
+	if l.Held > 0 {
+		why = append(why, "events that are held until their time has come stay")
+	}
+	return strings.Join(why, "; ")
 }
 
 // left sums up every buffer that holds items.
 func (n *node) left() ([]core.BufferStats, error) {
 	stats, err := n.store.Stats(context.Background())
 	n.report("sum up what is left", err)
-	left := stats[:0]
-	for i := range stats {
-		if stats[i].Pending+stats[i].Claimed > 0 {
-			left = append(left, stats[i])
-		}
-	}
-	return left, err
+	return slices.DeleteFunc(stats, func(b core.BufferStats) bool { return b.Pending+b.Claimed == 0 }), err
 }

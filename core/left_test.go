@@ -1,0 +1,57 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"sluice/core"
+)
+
+// What is held or in an open window is not stuck; what only was, is.
+func TestWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change     func(*core.Buffer)
+		buffer     string
+		open, held int64
+		until      core.Millis
+	}{
+		"at once":          {func(b *core.Buffer) {}, "b", 0, 0, 0},
+		"in a window":      {windowed, "b", 2, 0, noon.Add(40 * time.Second)},
+		"held":             {func(b *core.Buffer) { b.DeliverAfter = time.Minute }, "b~held", 0, 2, noon.Add(time.Minute)},
+		"held, in a shard": {func(b *core.Buffer) { b.DeliverAfter, b.Shards = time.Minute, 8 }, "b~held", 0, 2, noon.Add(time.Minute)},
+		"held in order":    {func(b *core.Buffer) { b.DeliverAfter, b.Ordered = time.Minute, true }, "b", 0, 2, noon.Add(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDock(t)
+			p := d.process(docked(tt.change))
+			left := func() []core.Left {
+				l, err := p.catalog.Left(context.Background(), d.memory, d.clock())
+				require.NoError(t, err)
+				return l
+			}
+			require.Empty(t, left())
+			p.keys("k", "k")
+			if tt.until != 0 {
+				p.flush(core.FlushOptions{Final: true, Force: true})
+			}
+			got := left()
+			require.Len(t, got, 1)
+			require.Equal(t, core.Left{Buffer: tt.buffer, Groups: got[0].Groups, Items: 2, Open: tt.open, Held: tt.held, Until: tt.until}, got[0])
+			require.Equal(t, 2-tt.open-tt.held, got[0].Stuck())
+			d.pass(2 * time.Minute)
+			require.Equal(t, core.Left{Buffer: tt.buffer, Groups: got[0].Groups, Items: 2}, left()[0])
+			c := docked()
+			c.Buffers[0].Name = "other"
+			other, err := core.NewCatalog(c, toy)
+			require.NoError(t, err)
+			l, err := other.Left(context.Background(), d.memory, noon)
+			require.NoError(t, err)
+			require.Equal(t, int64(2), l[0].Stuck(), "its buffer is not configured any more")
+		})
+	}
+}
