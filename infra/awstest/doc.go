@@ -27,6 +27,12 @@
 // part of a key has at most 255 bytes, and a double slash counts as one. It
 // throttles nobody, and redirects nobody to another region.
 //
+// fauxqs checks what a queue's order, its visibility timeouts and its limits by
+// call make of messages, and which characters a body has. It is wrong in that it takes
+// an empty body, any number and content of attributes, and group and
+// deduplication ids of any length and characters, refuses characters above U+FFFF,
+// and throttles nobody.
+//
 // What the stand-ins do over the network takes real time, so they are of no
 // use inside a bubble of testing/synctest.
 package awstest
