@@ -19,6 +19,7 @@ var dedupeTests = []test{
 	{"an event that is twice in a request is stored once", dedupeTwice},
 	{"an event that is settled is still known", dedupeSettled},
 	{"an event is known for the window, and then anew", dedupeExpiry},
+	{"an event whose window lasts is known by a clock that is set back", dedupeBack},
 	{"beside doubles, all the rest is stored and armed", dedupeBeside},
 	{"an event that was refused is not known", dedupeRefused},
 	{"an event that met a closed group is not known", dedupeClosed},
@@ -158,6 +159,24 @@ func dedupeExpiry(t *testing.T, p *probe) {
 	double(t, 2, p.append(end+second-1, shorter)[0], "for a shorter window")
 	require.Empty(t, p.append(end+second, shorter)[0].Doubles, "after a shorter window")
 	require.Equal(t, []string{"k-1", "k-2", "k-1", "k-3", "k-2", "k-1", "k-3"}, ids(p.pending(ref)))
+}
+
+// dedupeBack sets the clock back from the end of an event's window: a store may
+// have forgotten that one, and a start may find it again. It must not forget those
+// whose windows have not ended yet, and must know what it has answered last.
+func dedupeBack(t *testing.T, p *probe) {
+	ref, other, policy, end := core.Ref{Buffer: "b", Key: "k"}, core.Ref{Buffer: "other", Key: "k"}, calm(), start.Add(dedupeWindow)
+	all := once(part(ref, policy, start, 1, 3, 10))
+	p.append(start, pick(all, 0, 1))
+	p.append(start+second, pick(all, 2))
+	p.append(end, part(other, policy, end, 1, 1, 10))
+	for i := range 2 {
+		double(t, 1, p.append(end-second, pick(all, 2))[0], "its window has not ended")
+		p.append(end-second, pick(all, i))
+		double(t, 1, p.append(end-second, pick(all, i))[0], "stored, or known still")
+		p.reopen()
+	}
+	double(t, 3, p.append(end-1, all)[0], "all of them")
 }
 
 func dedupeBeside(t *testing.T, p *probe) {
