@@ -53,8 +53,10 @@
 // commit, what a crash has torn, and nobody was told of it; in any other it is
 // rot. The former is cut or covered up; the latter is skipped, what follows is
 // kept, and [Report] says which range is gone and, as the groups' next records
-// tell, which numbers. Payloads have checksums of their own, in the record and
-// in memory: rot in one is noticed when it is read, at the latest.
+// tell, which numbers. What verifies, and yet is nothing that this version
+// reads, is neither: the start fails, and nothing is cut. Payloads have checksums
+// of their own, in the record and in memory: rot in one is noticed when it is
+// read, at the latest.
 //
 // A write or an fsync that fails ends the store for good: see [Store.Failed].
 // Room on the disk is taken when a segment is made, never when it is written:
