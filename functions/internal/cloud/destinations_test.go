@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -26,6 +27,21 @@ buffers:
   b: {from: [orders], to: work}
   c: {from: [orders], to: archive}
 `
+
+// Whatever type fits AWS can be opened there.
+func TestEveryTypeHasAnOpener(t *testing.T) {
+	t.Parallel()
+	r := setUp(t, "sources: {in: {type: http, auth: none}}")
+	for _, name := range core.DestinationTypes() {
+		d := core.NewDestination("a")
+		d.Type = name
+		r.settings.config = &core.Config{Destinations: []core.Destination{d}}
+		_, err := r.senders()
+		require.Error(t, err, "it says nothing of where to send")
+		unknown := strings.Contains(err.Error(), "are not known here")
+		require.Equal(t, len(r.settings.config.Unfit(core.TargetAWS)) > 0, unknown, name)
+	}
+}
 
 // Whatever sends starts with every type of destination, and calls nobody yet.
 func TestDestinationsStart(t *testing.T) {
