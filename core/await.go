@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -22,49 +24,59 @@ const (
 )
 
 // word is what a record says of an event whose outcome somebody waits for.
-// Several may, as its sender may have sent it again: the last one takes it away.
 type word struct {
-	Until Millis `json:"until"`          // when the last of them has gone
-	Dead  bool   `json:"dead,omitempty"` // it is a dead letter
+	Dead    bool `json:"dead,omitempty"`    // it is a dead letter
+	Waiting int  `json:"waiting,omitempty"` // so many requests wait: mostly one
+
+	// Shared says that several requests had an event of this id in the same
+	// millisecond: whose is dead, nobody knows.
+	Shared bool `json:"shared,omitempty"`
 }
 
-// wordOf names the record of an event.
-func wordOf(source, id string) string {
-	h := sha256.Sum256([]byte(source + "/" + id))
+// wordOf names the record of an event. Others of its id, which are sent again or
+// by mistake, came at other times.
+func wordOf(source, id string, at Millis) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s", at, source, id))
 	return "wait/" + hex.EncodeToString(h[:16])
 }
 
-// expect makes the records of events whose outcome is waited for until a time.
-func (in *Ingester) expect(ctx context.Context, source string, ids []string, until Millis) error {
-	now := in.ports.Clock.Now()
-	return in.words(ctx, source, ids, func(_ int, w *word) *word {
-		if w == nil || w.Until < now { // nobody else waits
-			return &word{Until: until}
+// unique is ids without those that are there already.
+func unique(ids []string) []string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// expect makes the records of a request's events, whose outcome is waited for.
+func (in *Ingester) expect(ctx context.Context, source string, ids []string, at Millis) error {
+	return in.words(ctx, source, ids, at, func(_ int, w *word) *word {
+		if w == nil {
+			return &word{Waiting: 1}
 		}
-		return &word{Until: max(w.Until, until), Dead: w.Dead}
+		return &word{Dead: w.Dead, Waiting: w.Waiting + 1, Shared: true}
 	})
 }
 
-// forget takes the records away, unless others wait longer.
-func (in *Ingester) forget(ctx context.Context, source string, ids []string, until Millis) {
-	err := in.words(context.WithoutCancel(ctx), source, ids, func(_ int, w *word) *word {
-		if w != nil && w.Until > until {
-			return w
+// forget takes the records away, unless others wait.
+func (in *Ingester) forget(ctx context.Context, source string, ids []string, at Millis) {
+	err := in.words(context.WithoutCancel(ctx), source, ids, at, func(_ int, w *word) *word {
+		if w == nil || w.Waiting <= 1 {
+			return nil
 		}
-		return nil
+		return &word{Dead: w.Dead, Waiting: w.Waiting - 1, Shared: true}
 	})
 	in.ports.Observer.failed("forget whose outcome was waited for", err)
 }
 
-// words makes of the record of each event, by its position, what fn makes of it;
+// words makes of the record of each id, by its position, what fn makes of it;
 // nil is none. fn is called from several goroutines. After an error it ends.
-func (in *Ingester) words(ctx context.Context, source string, ids []string, fn func(int, *word) *word) error {
+func (in *Ingester) words(ctx context.Context, source string, ids []string, at Millis, fn func(int, *word) *word) error {
 	var failed atomic.Pointer[error]
 	sideBySide(len(ids), func(i int) {
 		if failed.Load() != nil {
 			return
 		}
-		err := changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i]), func(w *word) *word { return fn(i, w) })
+		err := changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i], at), func(w *word) *word { return fn(i, w) })
 		if err != nil {
 			failed.CompareAndSwap(nil, &err)
 		}
@@ -99,9 +111,9 @@ func changeWord(ctx context.Context, c Coordinator, name string, fn func(*word) 
 // canWait reports whether there is what waiting for an outcome takes.
 func (in *Ingester) canWait() bool { return in.ports.Coordinator != nil && in.ports.Sleep != nil }
 
-// await waits until every event of a request has been delivered or is a dead
-// letter, at the latest until a time.
-func (in *Ingester) await(ctx context.Context, source string, p *parts, ids []string, until Millis) Status {
+// await waits until every event of a request, which came at a time, has been
+// delivered or is a dead letter, at the latest until another.
+func (in *Ingester) await(ctx context.Context, source string, p *parts, at, until Millis) Status {
 	if p.unsure {
 		return StatusPending
 	}
@@ -115,8 +127,11 @@ func (in *Ingester) await(ctx context.Context, source string, p *parts, ids []st
 			return StatusPending
 		}
 	}
-	words := make([]word, len(ids))
-	err := in.words(ctx, source, ids, func(i int, w *word) *word {
+	if slices.ContainsFunc(p.fates, func(f fate) bool { return f.dead }) {
+		return StatusDeadLettered
+	}
+	words := make([]word, len(p.ids))
+	err := in.words(ctx, source, p.ids, at, func(i int, w *word) *word {
 		words[i] = word{}
 		if w != nil {
 			words[i] = *w
@@ -125,10 +140,10 @@ func (in *Ingester) await(ctx context.Context, source string, p *parts, ids []st
 	})
 	known := err == nil
 	for i := range words {
-		if p.fates[i].dead || words[i].Dead {
+		if words[i].Dead && !words[i].Shared {
 			return StatusDeadLettered
 		}
-		known = known && words[i].Until != 0 // else another that waited for it has taken it away
+		known = known && words[i].Waiting > 0 && !words[i].Dead
 	}
 	if !known {
 		return StatusPending
@@ -169,11 +184,11 @@ func (d *Deliverer) mourn(ctx context.Context, items []Item) error {
 		if r == nil || !r.Source.AckDelivered {
 			continue
 		}
-		err := changeWord(ctx, d.ports.Coordinator, wordOf(items[i].Source, items[i].ID), func(w *word) *word {
+		err := changeWord(ctx, d.ports.Coordinator, wordOf(items[i].Source, items[i].ID, items[i].ReceivedAt), func(w *word) *word {
 			if w == nil {
 				return nil // nobody waits any more
 			}
-			return &word{Until: w.Until, Dead: true}
+			return &word{Dead: true, Waiting: w.Waiting, Shared: w.Shared}
 		})
 		if err != nil {
 			return err

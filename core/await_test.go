@@ -17,13 +17,16 @@ func waits(c *core.Config) {
 	c.Sources[0].AckDelivered, c.Sources[0].RespondTimeout = true, 10*time.Second
 }
 
-// records is how many records the coordinator has for those who wait.
+// word reports whether the coordinator has a record for those who wait for an
+// event that came since the rig's begin.
 func (r *rig) word(id string) bool {
 	found := false
-	_ = r.shared.Coordinator.Change(context.Background(), core.WordOf("in", id), func(old []byte) ([]byte, error) {
-		found = old != nil
-		return old, nil
-	})
+	for at := core.At(r.begin); at <= core.At(time.Now()) && !found; at++ {
+		_ = r.shared.Coordinator.Change(context.Background(), core.WordOf("in", id, at), func(old []byte) ([]byte, error) {
+			found = old != nil
+			return old, nil
+		})
+	}
 	return found
 }
 
@@ -182,9 +185,13 @@ type outcome struct {
 
 // wait sends an event of an id in the background.
 func (r *rig) wait(ctx context.Context, id string) <-chan outcome {
+	return r.waitFor(ctx, id, `{"k":"a"}`)
+}
+
+func (r *rig) waitFor(ctx context.Context, id, body string) <-chan outcome {
 	heard := make(chan outcome, 1)
 	go func() {
-		receipt, err := r.ingester.Ingest(ctx, "in", []core.Event{{ID: id, Body: []byte(`{"k":"a"}`)}})
+		receipt, err := r.ingester.Ingest(ctx, "in", []core.Event{{ID: id, Body: []byte(body)}})
 		heard <- outcome{receipt.Status, err}
 	}()
 	synctest.Wait()
@@ -217,8 +224,64 @@ func TestTheLaterOfTwoThatWaitGoesFirst(t *testing.T) {
 		second := r.wait(ctx, "x")
 		leave()
 		require.Equal(t, core.StatusPending, (<-second).status)
-		require.Equal(t, core.StatusPending, (<-first).status, "what came of it is not known, so it is not said")
+		require.Equal(t, core.StatusDeadLettered, (<-first).status, "it waits for its own")
 		require.False(t, r.word("x"))
+	})
+}
+
+// Two events of one id are two: what becomes of one says nothing of the other.
+func TestTwoEventsOfOneID(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		apart     time.Duration
+		good, bad core.Status
+	}{
+		"a millisecond apart":     {time.Millisecond, core.StatusDelivered, core.StatusDeadLettered},
+		"in the same millisecond": {0, core.StatusPending, core.StatusPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, config(at1, waits), func(r *rig) {
+				r.sendsTake(3 * time.Second)
+				r.replies(func(_ string, b *core.Batch) core.Response {
+					if b.Group == "bad" {
+						return core.Response{Status: 400}
+					}
+					<-time.After(time.Second) // it is the later one
+					return core.Response{Status: 200}
+				})
+				bad := r.waitFor(context.Background(), "x", `{"k":"bad"}`)
+				r.at(tt.apart)
+				good := r.waitFor(context.Background(), "x", `{"k":"good"}`)
+				require.Equal(t, tt.bad, (<-bad).status)
+				require.Equal(t, tt.good, (<-good).status)
+				require.False(t, r.word("x"))
+			})
+		})
+	}
+}
+
+func TestAnIDTwiceInOneRequest(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		r.answers(map[string]int{"out": 400})
+		require.Equal(t, core.StatusDeadLettered, r.ids("x", "x").Status)
+		r.answers(nil)
+		require.Equal(t, core.StatusDelivered, r.ids("x", "x").Status)
+		require.False(t, r.word("x"))
+	})
+}
+
+// A row names no event, so that nobody could leave word for those in it.
+func TestWhatLeavesInARowIsNotSaidToBeDelivered(t *testing.T) {
+	run(t, config(waits, buf(func(b *core.Buffer) {
+		b.Window = &core.WindowConfig{Every: time.Second, MaxAhead: time.Hour}
+		b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}}
+	})), func(r *rig) {
+		r.answers(map[string]int{"out": 400})
+		got, took := r.answered(`{"k":"a"}`)
+		require.Equal(t, core.StatusPending, got)
+		require.Zero(t, took)
+		r.at(time.Minute)
+		require.Len(t, r.deadLetters(), 1)
 	})
 }
 

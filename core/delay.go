@@ -90,7 +90,7 @@ func (s *Subscription) dueAt(e *Event) (Millis, error) {
 		return e.ReceivedAt.Add(s.delay.after), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if err != nil || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") { // it takes T1: and 0,5, too
 		return 0, Errorf(Invalid, "the time %s is %q; it must be RFC 3339, such as 2026-12-24T09:00:00Z", s.delay.at, Cut(text, 64))
 	}
 	return At(t), nil

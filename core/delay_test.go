@@ -73,6 +73,43 @@ func TestDeliverAt(t *testing.T) {
 	})
 }
 
+func TestDeliverAtIsStrict(t *testing.T) {
+	t.Parallel()
+	for text, right := range map[string]bool{
+		"2000-01-01T00:01:00Z":            true,
+		"2000-01-01T00:01:00.5Z":          true,
+		"2000-01-01T00:01:00.123456789Z":  true,
+		"1999-12-31T23:01:00-01:00":       true,
+		"2000-02-29T23:59:59Z":            true,
+		" 2000-01-01T00:01:00Z\n":         true,
+		"2000-01-01T0:01:00Z":             false, // time.Parse takes it
+		"2000-01-01T00:01:00,5Z":          false, // and this
+		"2000-01-01T00:01:00+25:00":       false,
+		"2000-01-01t00:01:00Z":            false,
+		"2000-01-01T00:01:00z":            false,
+		"2000-01-01 00:01:00Z":            false,
+		"2000-01-01T00:01:00":             false,
+		"2000-01-01T00:01Z":               false,
+		"2000-01-01T00:01:00.Z":           false,
+		"2000-01-01T00:01:00+0100":        false,
+		"2000-01-01T24:00:00Z":            false,
+		"2001-02-29T00:00:00Z":            false,
+		"2016-12-31T23:59:60Z":            false, // a leap second
+		"10000-01-01T00:00:00Z":           false,
+		"2000-01-01":                      false,
+		"946684860":                       false,
+		"Sat, 01 Jan 2000 00:01:00 +0000": false,
+	} {
+		t.Run(text, func(t *testing.T) {
+			run(t, config(at1, sendAt), func(r *rig) {
+				r.post(fmt.Sprintf(`{"k":"a","at":%q}`, text))
+				require.Equal(t, right, len(r.deadLetters()) == 0)
+				require.Equal(t, right, len(r.left()) == 1)
+			})
+		})
+	}
+}
+
 func TestAnEmptyTimeFollowsDeliverAfter(t *testing.T) {
 	run(t, config(at1, sendAt, after(time.Minute)), func(r *rig) {
 		r.post(`{"k":"a"}`, r.due("b", 10*time.Second))

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
+	"time"
 )
 
 // parts is what a request appends, and what becomes of its events.
@@ -18,6 +19,7 @@ type parts struct {
 	waits   bool         // somebody waits for the outcome
 	unsure  bool         // which can't be known, or not in time
 	stored  []place      // where to look for it
+	ids     []string     // of the events that it is awaited of, each once
 }
 
 // owner is whose a part is.
@@ -45,7 +47,7 @@ type place struct {
 // keepsAll reports whether a buffer that is no shadow keeps every event.
 func (r *Route) keepsAll() bool {
 	return slices.ContainsFunc(r.Subscriptions, func(s *Subscription) bool {
-		return !s.Buffer.Shadow && s.Buffer.Dedupe == 0 && s.filter == nil && s.transform == nil
+		return !s.Buffer.Shadow && s.Buffer.Dedupe == 0 && !s.programmed()
 	})
 }
 
@@ -60,27 +62,81 @@ func (in *Ingester) parts(ctx context.Context, route *Route, events []Event, now
 	if len(events) > 1 {
 		at = make(map[Ref]int)
 	}
+	if err := in.sort(ctx, p, at, route, events, now); err != nil {
+		return nil, err
+	}
+	in.copies(ctx, p, at, route, events, now)
+	return p, nil
+}
+
+const (
+	// programTime bounds what the filters and transforms of one request take, so
+	// that its sender hears why before it gives up.
+	programTime = 10 * time.Second
+	// copyTime bounds what all copies of one request may keep it from its answer.
+	copyTime = 100 * time.Millisecond
+)
+
+// sort puts the events into the parts of the buffers that are no shadows.
+func (in *Ingester) sort(ctx context.Context, p *parts, at map[Ref]int, route *Route, events []Event, now Millis) error {
+	working := ctx
+	if slices.ContainsFunc(route.Subscriptions, (*Subscription).programmed) {
+		var end context.CancelFunc
+		working, end = context.WithTimeout(ctx, programTime)
+		defer end()
+	}
 	for i := range events {
 		for _, s := range route.Subscriptions {
-			err := in.route(ctx, p, at, s, &events[i], i, now)
+			if s.Buffer.Shadow {
+				continue
+			}
+			err := in.route(working, p, at, s, &events[i], i, now)
 			switch {
-			case err == nil:
-			case s.Buffer.Shadow: // nothing fails for a copy
-				in.ports.Observer.shadow(s.Buffer.Name, ShadowFailed, 1)
-			default:
-				return nil, &EventError{Index: i, Err: err}
+			case ctx.Err() == nil && working.Err() != nil:
+				return Errorf(Unavailable, "the filters and transforms took longer than %s, and were done with %d of %d events; send fewer at a time",
+					programTime, i, len(events))
+			case err != nil:
+				return &EventError{Index: i, Err: err}
 			}
 		}
 	}
-	return p, nil
+	return nil
+}
+
+// programmed reports whether events run through a program on their way in.
+func (s *Subscription) programmed() bool { return s.filter != nil || s.transform != nil }
+
+// copies puts what is sampled of the events into the parts of shadows. Nothing
+// fails for a copy, and little time passes: what is left by then is dropped.
+func (in *Ingester) copies(ctx context.Context, p *parts, at map[Ref]int, route *Route, events []Event, now Millis) {
+	if !slices.ContainsFunc(route.Subscriptions, func(s *Subscription) bool { return s.Buffer.Shadow }) {
+		return
+	}
+	working, end := context.WithTimeout(context.WithoutCancel(ctx), copyTime)
+	defer end()
+	for i := range events {
+		for _, s := range route.Subscriptions {
+			if !s.Buffer.Shadow || !s.sampled(events[i].ID) {
+				continue
+			}
+			err := working.Err()
+			if err == nil {
+				err = in.route(working, p, at, s, &events[i], i, now)
+			}
+			switch {
+			case err == nil:
+			case working.Err() != nil:
+				in.ports.Observer.shadow(s.Buffer.Name, ShadowDropped, 1)
+			default:
+				in.ports.Observer.shadow(s.Buffer.Name, ShadowFailed, 1)
+			}
+		}
+	}
 }
 
 // route puts an event into its part for one buffer, if that wants it.
 func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subscription, e *Event, i int, now Millis) error {
-	if s.Buffer.Shadow && !s.sampled(e.ID) {
-		return nil
-	}
-	if s.filter != nil || s.transform != nil {
+	if s.programmed() {
 		out, keep, err := s.apply(ctx, e)
 		if err != nil {
 			return Errorf(CodeOf(err), "buffer %s: %s", s.Buffer.Name, DetailOf(err))
@@ -110,8 +166,9 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 	}
 	if s.holds(due, now) {
 		ref, late = s.hold(e, due), false
-		p.unsure = p.unsure || !s.Buffer.Shadow // it leaves as another, later
+		p.unsure = true // it leaves as another, later
 	}
+	p.unsure = p.unsure || s.fold != nil && !s.Buffer.Shadow // it leaves in a row, which names no event
 	k, ok := at[ref]
 	if !ok {
 		k = p.add(owner{Subscription: s}, s.part(ref))

@@ -239,3 +239,22 @@ func TestAReplayIsTransformedAndNotFiltered(t *testing.T) {
 		require.Equal(t, []string{"7", "7", "7"}, bodies(sent[len(sent)-1].Items))
 	})
 }
+
+// A request whose programs take too long is refused before its sender gives up,
+// with what to do about it.
+func TestARequestsProgramsMayTakeSoLong(t *testing.T) {
+	run(t, config(at1, buf(func(b *core.Buffer) { b.Filter = "nap 900ms" })), func(r *rig) {
+		many := make([]string, 1000)
+		for i := range many {
+			many[i] = `{"k":"a"}`
+		}
+		begin := time.Now()
+		_, err := r.tryPost(many...)
+		require.Equal(t, core.Unavailable, core.CodeOf(err))
+		require.ErrorContains(t, err, "took longer than 10s, and were done with 11 of 1000 events; send fewer at a time")
+		require.Less(t, time.Since(begin), 11*time.Second)
+		require.Equal(t, 11, r.post(many[:11]...).Accepted)
+		r.at(30 * time.Second)
+		require.Len(t, r.sends(), 11)
+	})
+}

@@ -226,3 +226,22 @@ func TestAShadowTakesFallbacksAndBreakers(t *testing.T) {
 		require.Equal(t, 1, r.told.of("shadow delivered"), "by the fallback; the other waits")
 	})
 }
+
+// However slow a shadow's programs are, its copies hold up a request for a
+// moment, and no other buffer notices.
+func TestSlowCopiesKeepNobodyWaiting(t *testing.T) {
+	run(t, config(at1, copied(func(b *core.Buffer) { b.Transform = "nap 30ms" })), func(r *rig) {
+		var many []string
+		for i := range 1000 {
+			many = append(many, fmt.Sprintf(`{"k":"%d"}`, i))
+		}
+		begin := time.Now()
+		require.Equal(t, 1000, r.post(many...).Accepted)
+		require.Equal(t, 120*time.Millisecond, time.Since(begin))
+		r.at(time.Second)
+		require.Len(t, r.of("b"), 1000)
+		require.Len(t, r.of("copy"), 4)
+		require.Equal(t, 996, r.told.of("shadow dropped"))
+		require.Zero(t, r.told.of("shadow failed"))
+	})
+}
