@@ -10,7 +10,8 @@
 //	.suffix  what the format and the compression are known by, such as .ndjson.gz
 //
 // A template is literals and these fields, and has .id in it: without, one
-// batch would replace another. All of them are the same on every attempt, and so
+// batch would replace another. One by which a key could get longer than stores
+// take is refused. All of them are the same on every attempt, and so
 // is the key.
 //
 // What comes of events is made safe for keys: letters, digits and -_.*'() stay

@@ -18,8 +18,6 @@ const Default = "{{ .buffer }}/{{ .date }}/{{ .id }}{{ .suffix }}"
 const (
 	// MaxBytes is how long a key may be, in bytes.
 	MaxBytes = 1024
-	// maxLiteral leaves room for the fields.
-	maxLiteral = 512
 	// maxValue is how long a field that comes of events may be.
 	maxValue = 200
 )
@@ -69,10 +67,9 @@ func Compile(text string) (*Template, error) {
 	if len(trees) != 1 || tree == nil {
 		return nil, errors.New("it is empty, or defines others")
 	}
-	literal, unique := 0, false
+	unique := false
 	for _, n := range tree.Root.Nodes {
 		if text, ok := n.(*parse.TextNode); ok {
-			literal += len(text.Text)
 			t.parts = append(t.parts, part{literal: string(text.Text)})
 			continue
 		}
@@ -83,11 +80,8 @@ func Compile(text string) (*Template, error) {
 		unique = unique || name == "id"
 		t.parts = append(t.parts, part{field: fields[name]})
 	}
-	switch {
-	case !unique:
+	if !unique {
 		return nil, errors.New("it lacks {{ .id }}, without which one batch replaces another")
-	case literal > maxLiteral:
-		return nil, fmt.Errorf("it has more than %d bytes beside its fields", maxLiteral)
 	}
 	return t, t.check()
 }
@@ -115,11 +109,19 @@ func (t *Template) check() error {
 			return fmt.Errorf("between its slashes stands %q", segment)
 		}
 	}
+	if n := len(t.Key(longest())); n > MaxBytes {
+		return fmt.Errorf("keys by it may have %d bytes, and a store takes %d", n, MaxBytes)
+	}
 	return nil
 }
 
-// Key is the key of a batch, the same for equal batches. It may be longer than
-// [MaxBytes], which is for the caller to refuse.
+// longest is a batch none of whose fields is shorter than another's.
+func longest() *Batch {
+	long := strings.Repeat("x", maxValue)
+	return &Batch{ID: long, Buffer: long[:63], Group: long, Reason: "window", Suffix: ".ndjson.zst"}
+}
+
+// Key is the key of a batch, the same for equal batches, of at most [MaxBytes].
 func (t *Template) Key(b *Batch) string {
 	var key strings.Builder
 	for _, p := range t.parts {

@@ -64,7 +64,8 @@ func TestCompileRefuses(t *testing.T) {
 		"./{{ .id }}":                          `stands "."`,
 		"a\n{{ .id }}":                         "control character",
 		"\xff{{ .id }}":                        "not UTF-8",
-		strings.Repeat("x", 513) + "{{ .id }}": "more than 512 bytes",
+		strings.Repeat("x", 825) + "{{ .id }}": "keys by it may have 1025 bytes, and a store takes 1024",
+		strings.Repeat("{{ .group }}/", 5) + "{{ .id }}": "keys by it may have 1205 bytes",
 	} {
 		_, err := objectkey.Compile(template)
 		require.ErrorContains(t, err, want, template)

@@ -20,17 +20,13 @@ const maxMeta = 256
 
 // request is the signed PUT of a batch.
 func (s *Sender) request(ctx context.Context, b *core.Batch) (*http.Request, error) {
-	key := s.key.Key(s.named(b))
-	if len(key) > objectkey.MaxBytes {
-		return nil, core.Errorf(core.TooLarge, "the key has %d bytes; at most %d are allowed", len(key), objectkey.MaxBytes)
-	}
 	raw := format.Append(make([]byte, 0, int(b.Bytes())+len(b.Items)+64), s.format, b)
 	body, err := s.packing.Pack(raw)
 	if err != nil {
 		return nil, core.Wrap(core.Internal, err, "the batch could not be compressed")
 	}
 	u := *s.base
-	u.Path += key
+	u.Path += s.key.Key(s.named(b))
 	u.RawPath = escape(u.Path, "/")
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), bytes.NewReader(body))
 	if err != nil {
