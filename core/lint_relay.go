@@ -131,13 +131,21 @@ func (v *validation) lintDelay(c *Config, b *Buffer) {
 
 // lintWait warns of callers that wait in vain for what becomes of their events.
 func (v *validation) lintWait(c *Config, b *Buffer) {
+	const right = "make it ack: accepted, or give the buffer a source of its own"
 	field, most := b.keeps()
 	for i := range c.Sources {
 		s := &c.Sources[i]
-		if s.AckDelivered && !b.Shadow && most >= s.RespondTimeout && slices.Contains(b.From, s.Name) {
-			v.add(FieldPath("buffers", b.Name)+field,
-				"may keep events of source "+s.Name+", whose ack is delivered, for its respondTimeout, "+formatDuration(s.RespondTimeout)+", or longer: its callers then hear pending",
-				"make it ack: accepted, or give the buffer a source of its own")
+		if !s.AckDelivered || b.Shadow || !slices.Contains(b.From, s.Name) {
+			continue
+		}
+		path, of := FieldPath("buffers", b.Name), "events of source "+s.Name+", whose ack is delivered"
+		switch held := b.delayedBy(); {
+		case b.Fold != nil:
+			v.add(path+".fold", "makes rows of "+of+", and what becomes of one says nothing of an event: its callers hear pending at once", right)
+		case held != nil && !b.Ordered:
+			v.add(path+held[0], "may hold "+of+": its callers then hear pending at once", right)
+		case most >= s.RespondTimeout:
+			v.add(path+field, "may keep "+of+", for its respondTimeout, "+formatDuration(s.RespondTimeout)+", or longer: its callers then hear pending", right)
 		}
 	}
 }
@@ -166,6 +174,9 @@ func (b *Buffer) keeps() (field string, most time.Duration) {
 func (v *validation) lintShadow(c *Config, b *Buffer) {
 	if !b.Shadow {
 		return
+	}
+	if n := b.Overflow.MaxItems; n != 0 {
+		v.add(FieldPath("buffers", b.Name)+".overflow.maxItems", fmt.Sprintf("is %d, but has no effect beside shadow: no request is refused for a copy", n), "set size, which bounds the copies, or remove it")
 	}
 	used := make(map[*Destination]string)
 	for i := range c.Buffers {

@@ -108,8 +108,20 @@ func TestLintRelay(t *testing.T) {
 		{"a delay that a crash ends", func(c *Config) { c.Store.Sync, c.Buffers[0].DeliverAfter = false, time.Hour },
 			[]string{b + "deliverAfter: holds events while store.sync is false: a crash of the host can lose some, and by then nobody sends them again"}},
 		{"no delay that a crash ends", func(c *Config) { c.Store.Sync = false }, nil},
-		{"a delay that callers wait for", waiting(func(b *Buffer) { b.DeliverAt = "{{ .json.at }}" }), []string{b + "deliverAt" + inVain}},
-		{"a delay that callers can wait for", waiting(func(b *Buffer) { b.DeliverAfter = time.Second }), nil},
+		{"a delay that callers wait for", waiting(func(b *Buffer) { b.DeliverAt = "{{ .json.at }}" }),
+			[]string{b + "deliverAt: may hold events of source orders, whose ack is delivered: its callers then hear pending at once"}},
+		{"a short delay that callers wait for", waiting(func(b *Buffer) { b.DeliverAfter = time.Second }),
+			[]string{b + "deliverAfter: may hold events of source orders, whose ack is delivered: its callers then hear pending at once"}},
+		{"a delay in its place that callers wait for", waiting(func(b *Buffer) { b.DeliverAfter, b.Ordered = time.Minute, true }), []string{
+			b + "deliverAfter: makes an event that is held hold back all behind it in its group, since ordering is set",
+			b + "deliverAfter" + inVain,
+		}},
+		{"a delay in its place that callers can wait for", waiting(func(b *Buffer) { b.DeliverAfter, b.Ordered = time.Second, true }),
+			[]string{b + "deliverAfter: makes an event that is held hold back all behind it in its group, since ordering is set"}},
+		{"rows that callers wait for", waiting(func(b *Buffer) {
+			b.Window, b.Fold = &WindowConfig{Every: time.Second}, []FoldColumn{{Name: "n", Expr: "count"}}
+		}),
+			[]string{b + "fold: makes rows of events of source orders, whose ack is delivered, and what becomes of one says nothing of an event: its callers hear pending at once"}},
 		{"a window that callers wait for", waiting(func(b *Buffer) {
 			b.GroupBy, b.Window = "", &WindowConfig{Every: 5 * time.Second, Grace: 5 * time.Second}
 		}),
@@ -135,6 +147,10 @@ func TestLintRelay(t *testing.T) {
 		}, nil},
 
 		{"a shadow of its own destination", shadowOf("other"), nil},
+		{"a shadow of limited groups", func(c *Config) {
+			shadowOf("other")(c)
+			c.Buffers[1].Overflow.MaxItems = 100
+		}, []string{"buffers.copies.overflow.maxItems: is 100, but has no effect beside shadow: no request is refused for a copy"}},
 		{"a shadow of what counts", shadowOf("crm"), []string{"buffers.copies.shadow" + inTheWay + "crm" + inTheWayToo}},
 		{"a shadow of a fallback", func(c *Config) {
 			shadowOf("other")(c)
