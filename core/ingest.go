@@ -54,18 +54,30 @@ func (e *EventError) Unwrap() error { return e.Err }
 func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (Receipt, error) {
 	route := in.catalog.Route(source)
 	if route == nil {
-		return Receipt{}, Errorf(NotFound, "there is no source %q", source)
+		return Receipt{}, noSource(source)
 	}
 	r, err := in.ingest(ctx, route, events)
 	if err != nil {
-		in.ports.Observer.events(source, EventsRefused, len(events))
+		in.count(source, &r, len(events))
+		if CodeOf(err) == Conflict { // of events that another request has in hand
+			err = &Error{Code: Unavailable, Detail: DetailOf(err), RetryAfter: RetryAfterOf(err)}
+		}
 		return Receipt{}, err
 	}
-	in.ports.Observer.events(source, EventsAccepted, r.Accepted)
-	in.ports.Observer.events(source, EventsUnrouted, r.Unrouted)
-	in.ports.Observer.events(source, EventsFiltered, r.Filtered)
-	in.ports.Observer.events(source, EventsDoubled, r.Duplicates)
+	in.count(source, &r, 0)
 	return r, nil
+}
+
+func noSource(name string) error { return Errorf(NotFound, "there is no source %q", name) }
+
+// count tells what became of a source's events.
+func (in *Ingester) count(source string, r *Receipt, refused int) {
+	o := in.ports.Observer
+	o.events(source, EventsAccepted, r.Accepted)
+	o.events(source, EventsUnrouted, r.Unrouted)
+	o.events(source, EventsFiltered, r.Filtered)
+	o.events(source, EventsDoubled, r.Duplicates)
+	o.events(source, EventsRefused, refused)
 }
 
 func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (Receipt, error) {
@@ -88,9 +100,9 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	until := now.Add(source.RespondTimeout)
 	p.unsure = p.unsure || !in.canWait()
 	if p.waits && !p.unsure {
-		p.ids = unique(ids)
-		defer in.forget(ctx, source.Name, p.ids, now)
-		if err := in.expect(ctx, source.Name, p.ids, now); err != nil {
+		kept := until.Add(restTime)
+		defer in.forget(ctx, source.Name, ids, kept)
+		if err := in.expect(ctx, source.Name, ids, kept); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -99,7 +111,7 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	}
 	r := p.receipt(ids)
 	if p.waits && r.Accepted > 0 {
-		r.Status = in.await(ctx, source.Name, p, now, until)
+		r.Status = in.await(ctx, source.Name, p, ids, until)
 	}
 	return r, nil
 }
@@ -108,6 +120,9 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 func (in *Ingester) admit(e *Event, s *Source, now Millis) error {
 	if e.Size() > s.MaxEventBytes {
 		return Errorf(TooLarge, "the event has %d bytes; source %s takes at most %d (maxEventBytes)", e.Size(), s.Name, s.MaxEventBytes)
+	}
+	if HeaderBytes(e.Headers) > MaxHeaderBytes {
+		return Errorf(TooLarge, "the headers to be kept with the event have more than %s; send fewer or shorter ones", formatBytes(MaxHeaderBytes))
 	}
 	if e.ID == "" {
 		e.ID = in.ports.IDs.New()

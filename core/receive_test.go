@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +107,99 @@ func TestReceiveWithoutStore(t *testing.T) {
 	errs = in.Receive(t.Context(), "in", []core.Event{{ID: "a"}, {ID: "b"}, {ID: "c"}})
 	require.Equal(t, []int{1, 2}, leftOf(errs))
 	require.Len(t, in.parts, 3)
+}
+
+// TestReceiveWhatIsUnderWay leaves the one message whose id another request has
+// in hand, and those behind it in its unit, and takes its neighbours; a request
+// over HTTP is asked to come again.
+func TestReceiveWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	in := newIntake(t, config())
+	in.answer = func(parts []core.Part) ([]core.Appended, error) {
+		for i := range parts {
+			for _, e := range parts[i].Events {
+				if e.ID == "busy" {
+					return nil, &core.Error{Code: core.Conflict, RetryAfter: time.Second, Detail: "another has it"}
+				}
+			}
+		}
+		return nil, nil
+	}
+	errs := in.Receive(t.Context(), "in", []core.Event{{ID: "a"}, {ID: "busy", Unit: "u"}, {ID: "b"}, {ID: "c", Unit: "u"}, {ID: "d"}})
+	require.Equal(t, []int{1, 3}, leftOf(errs))
+	require.Equal(t, core.Conflict, core.CodeOf(errs[1]))
+
+	_, err := in.send("e", "busy")
+	require.Equal(t, core.Unavailable, core.CodeOf(err))
+	require.Equal(t, time.Second, core.RetryAfterOf(err))
+	require.Equal(t, "another has it", core.DetailOf(err))
+}
+
+// TestReceiveCounts counts each message once, however often it was tried, and
+// what waits in its queue not at all.
+func TestReceiveCounts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		code  core.Code // with which the store meets the bad one
+		large bool      // core itself finds that it is bad
+		want  map[string]int
+	}{
+		{"all good", 0, false, map[string]int{core.EventsAccepted: 10}},
+		{"one refused", 0, true, map[string]int{core.EventsAccepted: 9, core.EventsRefused: 1}},
+		{"one refused by the store", core.TooLarge, false, map[string]int{core.EventsAccepted: 9, core.EventsRefused: 1}},
+		{"one without room", core.Full, false, map[string]int{core.EventsAccepted: 9}},
+		{"one under way", core.Conflict, false, map[string]int{core.EventsAccepted: 9}},
+		{"no store", core.Unavailable, false, map[string]int{}},
+	} {
+		got := map[string]int{}
+		in := newIntake(t, config(), func(p *core.Ports) {
+			p.Observer = &core.Observer{Events: func(_, outcome string, n int) { got[outcome] += n }}
+		})
+		in.answer = func(parts []core.Part) ([]core.Appended, error) {
+			for _, e := range parts[0].Events {
+				if e.ID == "bad" && tc.code != 0 {
+					return nil, core.Errorf(tc.code, "no")
+				}
+			}
+			return nil, nil
+		}
+		events := make([]core.Event, 10)
+		for i := range events {
+			events[i].ID = fmt.Sprint(i)
+		}
+		events[4].ID = "bad"
+		if tc.large {
+			events[4].Body = make([]byte, 2*core.MiB)
+		}
+		in.Receive(t.Context(), "in", events)
+		require.Equal(t, tc.want, got, tc.name)
+	}
+}
+
+// TestReceiveHeaders refuses a message with more headers than an event may have.
+func TestReceiveHeaders(t *testing.T) {
+	t.Parallel()
+	in := newIntake(t, config())
+	headers := func(n int) []core.Header {
+		return []core.Header{{Name: "a", Value: strings.Repeat("b", n-1)}}
+	}
+	errs := in.Receive(t.Context(), "in", []core.Event{{ID: "a", Headers: headers(core.MaxHeaderBytes)}, {ID: "b", Headers: headers(core.MaxHeaderBytes + 1)}})
+	require.Equal(t, []int{1}, leftOf(errs))
+	require.Equal(t, core.TooLarge, core.CodeOf(errs[1]))
+	require.ErrorContains(t, errs[1], "more than 8KiB")
+}
+
+// TestMoreThanTheStoreTakes refuses an event that its transform has made larger
+// than the store takes, by its place, before anything is stored.
+func TestMoreThanTheStoreTakes(t *testing.T) {
+	t.Parallel()
+	large := fmt.Sprintf(`set {"k":%q}`, strings.Repeat("x", 600))
+	in := newIntake(t, config(buf(func(b *core.Buffer) { b.Transform = large })), func(p *core.Ports) { p.MaxEvent = 600 })
+	_, err := in.send("a", "b")
+	refused, ok := errors.AsType[*core.EventError](err)
+	require.True(t, ok, "%v", err)
+	require.Zero(t, refused.Index)
+	require.Equal(t, core.TooLarge, core.CodeOf(err))
+	require.Empty(t, in.parts)
 }

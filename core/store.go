@@ -71,7 +71,7 @@ type Part struct {
 	Shed bool
 	// Dedupe leaves out events whose id the buffer has stored within so long, or
 	// that are in the request twice; 0: none. While another request with such an
-	// id is under way, or may have died on its way, the whole is Unavailable.
+	// id is under way, or may have died on its way, the whole is a Conflict.
 	Dedupe time.Duration
 }
 

@@ -30,9 +30,10 @@ func (m *Message) Add(name, dataType string, text *string) {
 
 // Event is the event that a message is. Its id is the message's own, so that one
 // that is handed over again is the same event, and its unit is the message
-// group. Its attributes become headers, sorted by name, but for its content
-// type, and for an encoding that is undone here. Without a content type it is
-// application/json or text/plain, or application/octet-stream where the body is no text.
+// group. Its attributes become headers, as those of a request do
+// ([core.KeptHeader]), sorted by name; an encoding is undone here. Without a
+// content type it is application/json or text/plain, or application/octet-stream
+// where the body is no text.
 func (m *Message) Event() core.Event {
 	// SQS tells names of different case apart, and does not say in which order.
 	slices.SortFunc(m.attributes, func(a, b core.Header) int { return strings.Compare(a.Name, b.Name) })
@@ -50,7 +51,9 @@ func (m *Message) Event() core.Event {
 				continue
 			}
 		}
-		e.Headers = append(e.Headers, a)
+		if a.Name = core.KeptHeader(a.Name); a.Name != "" {
+			e.Headers = append(e.Headers, a)
+		}
 	}
 	slices.SortStableFunc(e.Headers, func(a, b core.Header) int { return strings.Compare(a.Name, b.Name) })
 	e.JSON = jsonbody.Valid(e.Body)

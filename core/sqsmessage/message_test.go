@@ -37,6 +37,8 @@ func TestEvent(t *testing.T) {
 		"attributes": {event("1", "", text("X-Two", "2"), text("Content-Type", "text/csv"), text("A", "1"),
 			attribute{"n", "Number", new("5")}, attribute{"b", "Binary", nil}, attribute{"none", "String", nil}, attribute{"own", "String.mine", new("3")}),
 			core.Event{ContentType: "text/csv", Body: []byte("1"), JSON: true, Headers: []core.Header{{Name: "a", Value: "1"}, {Name: "own", Value: "3"}, {Name: "x-two", Value: "2"}}}},
+		"what no header of a request would be": {event("x", "", text("Authorization", "Bearer s3cret"), text("cookie", "c"), text("x-api-key", "k"), text("Host", "h"), text("Accept-Charset", "c"), text("x", "1")),
+			core.Event{ContentType: plain, Body: []byte("x"), Headers: []core.Header{{Name: "x", Value: "1"}}}},
 		"names that differ in case": {event("x", "", text("content-type", "b"), text("a", "2"), text("A", "1"), text("Content-Type", "a")),
 			core.Event{ContentType: "b", Body: []byte("x"), Headers: []core.Header{{Name: "a", Value: "1"}, {Name: "a", Value: "2"}}}},
 		"an empty body":      {event(" ", "", text("sluice-encoding", "empty")), core.Event{ContentType: plain, Body: []byte{}}},

@@ -358,12 +358,12 @@ func insist(t *testing.T, s core.Store, parts ...core.Part) (a []core.Appended, 
 		if err == nil {
 			return a, tries
 		}
-		if core.CodeOf(err) != core.Unavailable {
+		if code := core.CodeOf(err); code != core.Unavailable && code != core.Conflict {
 			t.Errorf("append: %v", err)
 			return nil, tries
 		}
 		runtime.Gosched()
 	}
-	t.Errorf("a request was Unavailable %d times", most)
+	t.Errorf("a request was turned away %d times", most)
 	return nil, tries
 }

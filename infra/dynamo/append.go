@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"sluice/core"
+	pack "sluice/infra/dynamo/segment"
 )
 
 // writing is one part on its way into its group's log.
@@ -27,7 +28,7 @@ type writing struct {
 	stored int   // so many of its first events are in the log
 	split  bool  // not all of them at the numbers that follow the answer's first
 
-	failed  atomic.Bool // what may be shed: one of its ids could not be marked
+	failed  atomic.Bool // what may be shed: one of its ids could not be marked, or an event is too large
 	ticket  string      // under which it marks the ids of its events; "": it marks none
 	marked  bool        // it has marked some
 	unclear bool        // whether more of it than is stored is in the log is not known
@@ -62,6 +63,22 @@ func (w *writing) spare(err error) error {
 	return nil
 }
 
+// fit refuses what no segment could hold, before anything is marked or numbered:
+// found later, some of the request would be stored. A part that may be shed is.
+func (w *writing) fit() error {
+	for i := range w.Events {
+		if n := pack.Size(&w.Events[i]); n > maxSegmentBytes {
+			if w.Shed {
+				w.answer.Shed = true
+				w.failed.Store(true)
+				return nil
+			}
+			return core.Errorf(core.TooLarge, "an event for buffer %s takes %d bytes with its headers; the table holds at most %d", core.Owner(w.Ref.Buffer), n, maxSegmentBytes)
+		}
+	}
+	return nil
+}
+
 // Append implements [core.Store]: it numbers every part, and then writes them.
 // When one is refused a number nothing is written, and the numbers of the
 // others are given up; what that has left to be done is in the answer. When
@@ -78,6 +95,9 @@ func (s *Store) Append(ctx context.Context, now core.Millis, parts []core.Part) 
 	for i := range parts {
 		writings[i] = writing{Part: &parts[i], now: now}
 		dedupe = dedupe || parts[i].Dedupe > 0
+		if err := writings[i].fit(); err != nil {
+			return nil, err
+		}
 	}
 	store := s.store
 	if dedupe {

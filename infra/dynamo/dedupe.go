@@ -63,7 +63,7 @@ func (s *Store) storeOnce(ctx context.Context, writings []writing) error {
 }
 
 // mark marks the ids of all events whose buffers want no doubles, and leaves
-// those that are out of their parts. Unavailable: another request has one of
+// those that are out of their parts. Conflict: another request has one of
 // them in hand; a part that may be shed is, instead.
 func (s *Store) mark(ctx context.Context, writings []writing) error {
 	all, ids := markings(writings)
@@ -157,7 +157,7 @@ func (w *writing) through(n int) int {
 }
 
 // take marks an id, unless it is one of an event that the buffer has stored:
-// that is a double. Unavailable: another has it in hand, or may have.
+// that is a double. Conflict: another has it in hand, or may have.
 func (s *Store) take(ctx context.Context, m *marking) (double bool, err error) {
 	w := m.w
 	pk := markPlace(core.Owner(w.Ref.Buffer), w.Events[m.i].ID)
@@ -187,7 +187,7 @@ func (s *Store) take(ctx context.Context, m *marking) (double bool, err error) {
 }
 
 func underWay() error {
-	return &core.Error{Code: core.Unavailable, RetryAfter: time.Second,
+	return &core.Error{Code: core.Conflict, RetryAfter: time.Second,
 		Detail: "another request has an event with one of these ids, and it is not yet known what becomes of it; try again in a moment"}
 }
 

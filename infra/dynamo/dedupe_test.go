@@ -38,7 +38,7 @@ func (r *rig) retried(ps []core.Part) (a []core.Appended, waits int) {
 		if err == nil {
 			return a, waits
 		}
-		require.Equal(r.t, core.Unavailable, core.CodeOf(err), "%v", err)
+		require.Contains(r.t, []core.Code{core.Conflict, core.Unavailable}, core.CodeOf(err), "%v", err)
 		require.Equal(r.t, time.Second, core.RetryAfterOf(err))
 		waits++
 		r.clock.pass(time.Second)
@@ -155,7 +155,7 @@ func TestDoubleOfOneUnderWay(t *testing.T) {
 		r.faults.Set(func(ctx context.Context, c awstest.Call) awstest.Fault {
 			if c.Op == "UpdateItem" || c.Op == "PutItem" && c.Nth > 1 { // marked, and no ticket yet
 				_, err := second.Append(ctx, r.clock.Now(), once(ref, p, "w", "z"))
-				require.Equal(t, core.Unavailable, core.CodeOf(err), "%s: %v", c.Op, err)
+				require.Equal(t, core.Conflict, core.CodeOf(err), "%s: %v", c.Op, err)
 				require.Equal(t, time.Second, core.RetryAfterOf(err))
 			}
 			return awstest.None
@@ -309,13 +309,13 @@ func TestDedupeTakenOver(t *testing.T) {
 	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
 	r.faults.Set(nil)
 	_, err = r.Append(r.ctx, r.clock.Now(), once(ref, p, "x"))
-	require.Equal(t, core.Unavailable, core.CodeOf(err), "%v", err)
+	require.Equal(t, core.Conflict, core.CodeOf(err), "%v", err)
 	r.clock.pass(markLease)
 	var all sync.WaitGroup
 	for range takers {
 		all.Go(func() {
 			_, err := r.Append(r.ctx, r.clock.Now(), once(ref, p, "x"))
-			if err != nil && core.CodeOf(err) != core.Unavailable {
+			if err != nil && core.CodeOf(err) != core.Conflict {
 				t.Error(err)
 			}
 		})
@@ -368,7 +368,7 @@ func TestDedupeStorm(t *testing.T) {
 						accepted.Add(int64(2 - len(a[0].Doubles)))
 						break
 					}
-					if core.CodeOf(err) != core.Unavailable || try == 300 {
+					if code := core.CodeOf(err); code != core.Unavailable && code != core.Conflict || try == 300 {
 						t.Error(err)
 						break
 					}

@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,13 +333,47 @@ func TestCanceledReading(t *testing.T) {
 	require.Equal(t, core.Canceled, core.CodeOf(err), "%v", err)
 }
 
-// TestTooLarge shows what becomes of an event that no item of the table takes.
+// TestTooLarge refuses an event that no item of the table takes, body and headers,
+// before anything of its request is marked, numbered or stored; a copy is left out.
 func TestTooLarge(t *testing.T) {
 	r, ref, p := setup(t), keyed("k"), policy()
-	ps := parts(ref, p, "x")
-	ps[0].Events = []core.Event{big("x1", 500_000)}
-	_, err := r.Append(r.ctx, r.clock.Now(), ps)
-	require.Equal(t, core.TooLarge, core.CodeOf(err), "%v", err)
+	headers := big("x1", int(core.MaxEventBytesAWS))
+	for range 100 {
+		headers.Headers = append(headers.Headers, core.Header{Name: "x", Value: strings.Repeat("h", 500)})
+	}
+	for name, e := range map[string]core.Event{"body": big("x1", 500_000), "headers": headers} {
+		other := keyed(name)
+		ps := append(once(other, p, "y"), once(ref, p, "x")...)
+		ps[1].Events = []core.Event{big("x0", 10), e}
+		for range 2 {
+			_, err := r.Append(r.ctx, r.clock.Now(), ps)
+			require.Equal(t, core.TooLarge, core.CodeOf(err), "%s: %v", name, err)
+		}
+		require.Empty(t, r.group(other).Life, name)
+		ps[1].Shed = true
+		a, err := r.Append(r.ctx, r.clock.Now(), ps)
+		require.NoError(t, err, name)
+		require.Empty(t, a[0].Doubles, name)
+		require.True(t, a[1].Shed, name)
+		require.Equal(t, []string{"y"}, r.drain(other, p), name)
+		r.clock.pass(dedupeWindow)
+	}
 	r.put(ref, p, "x2")
 	require.Equal(t, []string{"x2"}, r.drain(ref, p))
+}
+
+// TestLargest stores the largest event that a source on AWS may bring, with as
+// many headers as it may have.
+func TestLargest(t *testing.T) {
+	r, ref, p := setup(t), keyed("k"), policy()
+	e := big("x", int(core.MaxEventBytesAWS))
+	for range core.MaxHeaderBytes / 2 {
+		e.Headers = append(e.Headers, core.Header{Name: "a", Value: "b"})
+	}
+	e.ID, e.ContentType = strings.Repeat("i", 256), strings.Repeat("c", 8<<10)
+	ps := parts(ref, p, "x")
+	ps[0].Events = []core.Event{e}
+	_, err := r.Append(r.ctx, r.clock.Now(), ps)
+	require.NoError(t, err)
+	require.Equal(t, []string{e.ID}, r.drain(ref, p))
 }

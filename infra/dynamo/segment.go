@@ -17,8 +17,8 @@ const (
 	// maxSegmentItems bounds how many items a segment holds.
 	maxSegmentItems = 1000
 	// maxSegmentBytes bounds what they add up to before compression: under the
-	// 400 KB of an item, with room for what it has besides. A larger single
-	// event is a segment of its own.
+	// 400 KB of an item, with room for what it has besides. A single event of
+	// more is refused: [core.MaxEventBytesAWS] and [core.MaxHeaderBytes] are less.
 	maxSegmentBytes = 390_000
 )
 

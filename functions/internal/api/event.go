@@ -12,12 +12,8 @@ import (
 	"sluice/core"
 )
 
-const (
-	// maxHeaderBytes bounds the names and values that an event keeps.
-	maxHeaderBytes = 8 << 10
-	// maxIDBytes bounds an id that a client gives.
-	maxIDBytes = 256
-)
+// maxIDBytes bounds an id that a client gives.
+const maxIDBytes = 256
 
 // first is a header's first value, or "". name is in canonical form.
 func first(h http.Header, name string) string {
@@ -27,43 +23,13 @@ func first(h http.Header, name string) string {
 	return ""
 }
 
-// dropped are the headers that an event does not keep: they are about this
-// request's connection, transfer or sender, not about the event.
-var dropped = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Transfer-Encoding": true,
-	"Upgrade": true, "Expect": true, "Host": true,
-	"Content-Length": true, "Content-Type": true, "Content-Encoding": true,
-	"User-Agent": true, "Webhook-Signature": true,
-}
-
-// credentials are parts of the names of headers that carry secrets, which
-// must not travel on to destinations.
-var credentials = [...]string{
-	"authorization", "cookie", "password", "passwd", "secret", "token", "credential",
-	"api-key", "apikey", "api_key", "access-key", "accesskey", "access_key", "auth-key",
-}
-
-// kept is the name under which an event keeps a header, or "".
-func kept(name string) string {
-	if dropped[name] || strings.HasPrefix(name, "Accept") || strings.HasPrefix(name, "Proxy-") {
-		return ""
-	}
-	name = strings.ToLower(name)
-	for _, part := range credentials {
-		if strings.Contains(name, part) {
-			return ""
-		}
-	}
-	return name
-}
-
 // headersOf are the headers of a request that its events keep, sorted by
 // name, and their size in bytes.
 func headersOf(h http.Header) ([]core.Header, int, error) {
 	var headers []core.Header
 	size := 0
 	for name, values := range h {
-		name = kept(name)
+		name = core.KeptHeader(name)
 		if name == "" || perConnection(h["Connection"], name) {
 			continue
 		}
@@ -75,7 +41,7 @@ func headersOf(h http.Header) ([]core.Header, int, error) {
 			size += len(name) + len(v)
 		}
 	}
-	if size > maxHeaderBytes {
+	if size > core.MaxHeaderBytes {
 		return nil, 0, headersTooLarge("the headers to be kept with the event have more than 8 KiB; send fewer or shorter ones")
 	}
 	slices.SortStableFunc(headers, func(a, b core.Header) int { return cmp.Compare(a.Name, b.Name) })

@@ -29,6 +29,7 @@ func (f *function) ports(o *outside) core.Ports {
 	return core.Ports{
 		Store: o.store, Timer: o.timer, Queue: o.queue, DeadLetters: o.letters, Coordinator: o.shared, Shared: true,
 		Clock: f.clock, IDs: system.IDs(), Rand: system.Jitter{}, Sleep: system.Sleep, Observer: f.observer,
+		MaxEvent: core.MaxEventBytesAWS,
 	}
 }
 

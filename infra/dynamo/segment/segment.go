@@ -1,7 +1,7 @@
 package segment
 
 import (
-	"encoding/binary"
+	"math/bits"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -86,10 +86,13 @@ func Unpack(packed []byte, at core.Millis) ([]core.Event, error) {
 // Size is about how many bytes an event takes before compression, and never
 // less than it does.
 func Size(e *core.Event) int {
-	const numbers = 40 // flags, arrival and lengths
+	const numbers = 40 // flags, arrival and lengths, but for those of headers
 	n := numbers + len(e.ID) + len(e.Source) + len(e.ContentType) + len(e.Body)
 	for _, h := range e.Headers {
-		n += len(h.Name) + len(h.Value) + 2*binary.MaxVarintLen32
+		n += len(h.Name) + len(h.Value) + lengthOf(h.Name) + lengthOf(h.Value)
 	}
 	return n
 }
+
+// lengthOf is how many bytes the length of a text takes: seven bits in each.
+func lengthOf(s string) int { return (bits.Len(uint(len(s))|1) + 6) / 7 }
