@@ -70,6 +70,15 @@ func (g *Group) PendingBytes() int64 { return g.TailBytes - g.HeadBytes }
 // Empty reports whether nothing is pending or in flight.
 func (g *Group) Empty() bool { return g.Tail == g.Head && len(g.Claims) == 0 }
 
+// HeldItems is how many items wait because the first of them is held: then its
+// time is the next at which the group is looked at.
+func (g *Group) HeldItems() uint64 {
+	if g.Hold == 0 || g.CheckAt != g.Hold {
+		return 0
+	}
+	return g.Pending() - g.Void
+}
+
 // ClaimDue is the earliest time at which a claim wants attention; 0: none.
 func (g *Group) ClaimDue() Millis {
 	var due Millis

@@ -67,11 +67,19 @@ type Part struct {
 	Policy *Policy
 	Size   int64 // the most items that the buffer may hold, claimed ones included; 0: no limit
 
-	// Shed says that the part is left out, alone, when its buffer is full.
+	// Shed says that the part is left out, alone and whole, when its buffer has no
+	// room by Size, in which doubles do not count. A store of many machines also
+	// leaves it out when anything else of its own fails, such as its group's
+	// ceiling, or when another request has one of its ids in hand: some of it may
+	// be stored then. Elsewhere what fails by other than Size fails the whole.
 	Shed bool
-	// Dedupe leaves out events whose id the buffer has stored within so long, or
-	// that are in the request twice; 0: none. While another request with such an
-	// id is under way, or may have died on its way, the whole is a Conflict.
+	// Dedupe leaves out events whose id the buffer, or the one that holds its
+	// events ([Owner]), has stored within so long before now, or after it when the
+	// clock was set back, in any group; and those whose id stands further ahead in
+	// the request, in a part for either that has Dedupe, too. 0: none, and the ids
+	// are not remembered. What is refused, shed or closed is not remembered. While
+	// another request with such an id is under way, or may have died on its way,
+	// the whole is a Conflict.
 	Dedupe time.Duration
 }
 
@@ -154,5 +162,6 @@ type BufferStats struct {
 	Pending int64  // items not yet claimed
 	Bytes   int64  // their payload
 	Claimed int64  // items in flight or waiting for a retry
+	Held    int64  // those of the pending ones that are held in their groups
 	Oldest  Millis // arrival of the oldest pending item, or a lower bound; 0: none
 }

@@ -168,4 +168,11 @@ func statsSums(t *testing.T, p *probe) {
 		"one": {Buffer: "one", Groups: 2, Pending: 2, Bytes: 20, Claimed: 2, Oldest: start + second},
 		"two": {Buffer: "two", Groups: 1, Claimed: 1},
 	}, p.stats(), "settled in part, and reopened")
+
+	until := start.Add(time.Hour)
+	p.update(b, func(g *core.Group) error { g.HoldUntil(g.Head+1, until, policy, start+4*second); return nil })
+	p.reopen()
+	require.EqualValues(t, 2, p.stats()["one"].Held, "held in place")
+	p.update(b, func(g *core.Group) error { g.Check(policy, until+second); return nil })
+	require.Zero(t, p.stats()["one"].Held, "its time has come")
 }

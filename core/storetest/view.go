@@ -97,6 +97,7 @@ func sum(stats map[string]core.BufferStats, g *core.NamedGroup) {
 	b.Groups++
 	b.Pending += int64(g.Pending())
 	b.Bytes += g.PendingBytes()
+	b.Held += int64(g.HeldItems())
 	for _, c := range g.Claims {
 		b.Claimed += int64(c.To-c.From+1) - int64(c.Done.Len())
 	}

@@ -245,6 +245,7 @@ func addTo(sum *core.BufferStats, g *core.Group) {
 	sum.Pending += int64(g.Pending() - g.Void)
 	sum.Bytes += g.PendingBytes() - g.VoidBytes
 	sum.Claimed += claimed(g)
+	sum.Held += int64(g.HeldItems())
 	if g.FirstAt != 0 && (sum.Oldest == 0 || g.FirstAt < sum.Oldest) {
 		sum.Oldest = g.FirstAt
 	}

@@ -130,8 +130,11 @@ func (s *smallest) sorted() []string {
 
 // Stats sums up every buffer that holds anything.
 func (s *Store) Stats(ctx context.Context) ([]core.BufferStats, error) {
-	oldest := map[*buffer]core.Millis{}
+	oldest, held := map[*buffer]core.Millis{}, map[*buffer]int64{}
 	err := s.each(ctx, func(gr *group) bool {
+		if n := gr.HeldItems(); n > 0 {
+			held[gr.buf] += int64(n)
+		}
 		if at := oldest[gr.buf]; gr.FirstAt != 0 && (at == 0 || gr.FirstAt < at) {
 			oldest[gr.buf] = gr.FirstAt
 		}
@@ -149,7 +152,7 @@ func (s *Store) Stats(ctx context.Context) ([]core.BufferStats, error) {
 	for _, b := range s.index.buffers {
 		if len(b.all) > 0 {
 			stats = append(stats, core.BufferStats{Buffer: b.name, Groups: len(b.all),
-				Pending: b.pending, Bytes: b.bytes, Claimed: b.claimed, Oldest: oldest[b]})
+				Pending: b.pending, Bytes: b.bytes, Claimed: b.claimed, Held: min(held[b], b.pending), Oldest: oldest[b]})
 		}
 	}
 	slices.SortFunc(stats, func(a, b core.BufferStats) int { return strings.Compare(a.Buffer, b.Buffer) })

@@ -183,6 +183,16 @@ func TestALateGaugeWins(t *testing.T) {
 	require.NotContains(t, got, "sluice_pending_items")
 }
 
+// What an ordered buffer holds in its groups counts as what is held beside others.
+func TestWhatIsHeldInPlace(t *testing.T) {
+	t.Parallel()
+	m := emf.New("dev", newClock())
+	m.Gauges([]core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3, Held: 2}})
+	require.Contains(t, flush(t, m), `"sluice_delayed_items":2`)
+	m.Gauges([]core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3, Held: 2}, {Buffer: "orders~held", Pending: 4}})
+	require.Contains(t, flush(t, m), `"sluice_delayed_items":6`)
+}
+
 func TestAPunctualSendCounts(t *testing.T) {
 	t.Parallel()
 	m := emf.New("dev", newClock())

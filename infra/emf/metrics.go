@@ -99,10 +99,21 @@ func (m *Metrics) Lost(items int64) { m.add(lostItems, float64(items)) }
 // Gauges says what waits in the store, as [core.Store.Stats] sums it up.
 func (m *Metrics) Gauges(stats []core.BufferStats) {
 	now := m.clock.Now()
+	delayed := make(map[string]int64) // beside its buffer, or in place
 	for i := range stats {
 		s := &stats[i]
-		if of, held := core.Held(s.Buffer); held {
-			m.add(delayedItems, float64(s.Pending+s.Claimed), of)
+		of, held := core.Held(s.Buffer)
+		if delayed[of] += s.Held; held {
+			delayed[of] += s.Pending + s.Claimed
+		}
+	}
+	for i := range stats {
+		s := &stats[i]
+		of, held := core.Held(s.Buffer)
+		if held || s.Held > 0 {
+			m.add(delayedItems, float64(delayed[of]), of)
+		}
+		if held {
 			continue
 		}
 		m.add(pendingItems, float64(s.Pending), s.Buffer)

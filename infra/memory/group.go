@@ -105,6 +105,7 @@ func (g *group) addTo(sum *core.BufferStats) {
 	sum.Pending += int64(g.Pending())
 	sum.Bytes += g.PendingBytes()
 	sum.Claimed += g.claimed()
+	sum.Held += int64(g.HeldItems())
 	if g.FirstAt != 0 && (sum.Oldest == 0 || g.FirstAt < sum.Oldest) {
 		sum.Oldest = g.FirstAt
 	}

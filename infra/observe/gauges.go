@@ -36,6 +36,9 @@ func (m *Metrics) read(ctx context.Context) *gauges {
 	listed := make(map[string]bool, len(stats))
 	for i := range stats {
 		listed[stats[i].Buffer], m.known[stats[i].Buffer] = true, true
+		if stats[i].Held > 0 {
+			m.known[core.Holder(stats[i].Buffer)] = true
+		}
 	}
 	for buffer := range m.known {
 		if !listed[buffer] {
@@ -58,6 +61,10 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(pendingItems, g.err)
 		return
 	}
+	inPlace := make(map[string]int64) // held by buffers that keep their order
+	for i := range g.stats {
+		inPlace[g.stats[i].Buffer] = g.stats[i].Held
+	}
 	for i := range g.stats {
 		s := &g.stats[i]
 		buffer, held := core.Held(s.Buffer)
@@ -65,7 +72,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, buffer)
 		}
 		if held {
-			gauge(delayedItems, float64(s.Pending+s.Claimed))
+			gauge(delayedItems, float64(inPlace[buffer]+s.Pending+s.Claimed))
 			continue
 		}
 		gauge(pendingItems, float64(s.Pending))

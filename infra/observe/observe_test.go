@@ -151,6 +151,20 @@ sluice_pending_items{buffer="orders"} 0
 	require.Equal(t, empty, own(scrape(t, m)))
 }
 
+// What an ordered buffer holds in its groups counts as what is held beside others.
+func TestWhatIsHeldInPlace(t *testing.T) {
+	t.Parallel()
+	m, s, _ := setup(t)
+	s.stats = []core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3, Held: 2}}
+	got := scrape(t, m)
+	require.Contains(t, got, `sluice_delayed_items{buffer="orders"} 2`)
+	require.Contains(t, got, `sluice_pending_items{buffer="orders"} 3`)
+	s.stats = append(s.stats, core.BufferStats{Buffer: "orders~held", Pending: 4})
+	require.Contains(t, scrape(t, m), `sluice_delayed_items{buffer="orders"} 6`)
+	s.stats = []core.BufferStats{{Buffer: "orders", Groups: 1, Pending: 3}}
+	require.Contains(t, scrape(t, m), `sluice_delayed_items{buffer="orders"} 0`)
+}
+
 func TestAStoreThatIsDownHidesOnlyItsGauges(t *testing.T) {
 	t.Parallel()
 	m, s, _ := setup(t)

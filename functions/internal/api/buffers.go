@@ -27,18 +27,21 @@ type BufferState struct {
 	PendingItems int64         `json:"pendingItems"`           // not yet claimed
 	PendingBytes int64         `json:"pendingBytes"`           // their payload
 	ClaimedItems int64         `json:"claimedItems"`           // being sent, or waiting for a retry
-	DelayedItems int64         `json:"delayedItems,omitempty"` // held until their time has come, in no group yet
-	NextDueAt    string        `json:"nextDueAt,omitempty"`    // when the first of them go on, to half a second
+	DelayedItems int64         `json:"delayedItems,omitempty"` // held until their time has come; in an ordered buffer they are pending, too
+	NextDueAt    string        `json:"nextDueAt,omitempty"`    // when the first of those in no group yet go on, to half a second
 	Groups       int           `json:"groups"`
 	OldestAt     string        `json:"oldestAt,omitempty"` // arrival of the oldest pending item
 	OldestAgeMs  int64         `json:"oldestAgeMs"`
 	LastAttempt  *AttemptState `json:"lastAttempt,omitempty"` // since the process began
+
+	FallbackBreakers []BreakerState `json:"fallbackBreakers,omitempty"` // of the fallbacks that have one, in their order
 }
 
 // BreakerState is the state of a destination's breaker.
 type BreakerState struct {
-	State string `json:"state"`           // closed, open or half-open: the next batch is a probe
-	Until string `json:"until,omitempty"` // open until then
+	Destination string `json:"destination,omitempty"` // of a fallback's
+	State       string `json:"state"`                 // closed, open or half-open: the next batch is a probe
+	Until       string `json:"until,omitempty"`       // open until then
 }
 
 // AttemptState is what came of one send of one batch.
@@ -144,21 +147,39 @@ func (h *handler) describe(ctx context.Context, s *BufferState, b *core.Buffer, 
 	if b.Window != nil {
 		s.WindowMs = b.Window.Every.Milliseconds()
 	}
-	if d := h.Catalog.Destination(b.To); d.Breaker == nil || h.Breaker == nil {
-		return nil
-	}
-	state, err := h.Breaker(ctx, b.To)
-	switch {
-	case err != nil:
+	to := h.Catalog.Destination(b.To)
+	var err error
+	if s.Breaker, err = h.breaker(ctx, to, now); err != nil {
 		return err
-	case state.Until == 0:
-		s.Breaker = &BreakerState{State: "closed"}
-	case state.Open(now):
-		s.Breaker = &BreakerState{State: "open", Until: timestamp(state.Until)}
-	default:
-		s.Breaker = &BreakerState{State: "half-open"}
+	}
+	for _, name := range to.Fallbacks {
+		state, err := h.breaker(ctx, h.Catalog.Destination(name), now)
+		if err != nil {
+			return err
+		}
+		if state != nil {
+			state.Destination = name
+			s.FallbackBreakers = append(s.FallbackBreakers, *state)
+		}
 	}
 	return nil
+}
+
+// breaker is the state of a destination's breaker; nil: it has none.
+func (h *handler) breaker(ctx context.Context, d *core.Destination, now core.Millis) (*BreakerState, error) {
+	if d.Breaker == nil || h.Breaker == nil {
+		return nil, nil
+	}
+	b, err := h.Breaker(ctx, d.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Until == 0:
+		return &BreakerState{State: "closed"}, nil
+	case b.Open(now):
+		return &BreakerState{State: "open", Until: timestamp(b.Until)}, nil
+	}
+	return &BreakerState{State: "half-open"}, nil
 }
 
 func (h *handler) state(ctx context.Context, name string, held *holding, now core.Millis) (BufferState, error) {
@@ -168,7 +189,7 @@ func (h *handler) state(ctx context.Context, name string, held *holding, now cor
 	s := BufferState{
 		Name: name, PendingItems: held.Pending, PendingBytes: held.Bytes,
 		ClaimedItems: held.Claimed, Groups: held.Groups, OldestAt: timestamp(held.Oldest),
-		DelayedItems: held.delayed.Pending + held.delayed.Claimed,
+		DelayedItems: held.Held + held.delayed.Pending + held.delayed.Claimed,
 	}
 	if held.Oldest != 0 {
 		s.OldestAgeMs = max(0, now.Sub(held.Oldest).Milliseconds())
@@ -176,7 +197,7 @@ func (h *handler) state(ctx context.Context, name string, held *holding, now cor
 	if a, ok := h.Attempts.Last(name); ok {
 		s.LastAttempt = attemptState(&a)
 	}
-	if s.DelayedItems == 0 {
+	if s.DelayedItems == held.Held {
 		return s, nil
 	}
 	first, err := h.Store.Groups(ctx, held.delayed.Buffer, nil, 1) // each a span of time, by whose end its events go on

@@ -133,3 +133,53 @@ func TestBreakers(t *testing.T) {
 		})
 	}
 }
+
+// A buffer shows the breakers of all destinations that its batches may go to.
+func TestBreakersOfFallbacks(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.breaker = func(_ context.Context, destination string) (core.Breaker, error) {
+		if destination == "last" {
+			return core.Breaker{Failures: 10, Until: now + 1500}, nil
+		}
+		return core.Breaker{}, nil
+	}
+	h.build(config(func(c *core.Config) {
+		c.Destinations[0].Fallbacks = []string{"without", "first", "last"}
+		for _, name := range c.Destinations[0].Fallbacks {
+			d := core.NewDestination(name)
+			d.Type, d.Breaker = core.TypeStdout, &core.BreakerConfig{Failures: 10, Cooldown: 30 * time.Second}
+			if name == "without" {
+				d.Breaker = nil
+			}
+			c.Destinations = append(c.Destinations, d)
+		}
+	}), api.Options{})
+	var state api.BufferState
+	decode(t, h.get("/v1/buffers/crm-orders"), &state)
+	require.Nil(t, state.Breaker)
+	require.Equal(t, []api.BreakerState{
+		{Destination: "first", State: "closed"}, {Destination: "last", State: "open", Until: "2026-03-01T12:00:02.000Z"},
+	}, state.FallbackBreakers)
+}
+
+// What an ordered buffer holds in its groups is held, and pending, too.
+func TestEventsThatAreHeldInPlace(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *core.Config) { c.Buffers[0].Ordered, c.Buffers[0].DeliverAfter = true, time.Hour })
+	for range 3 {
+		require.Equal(t, http.StatusAccepted, h.post(sourcePath, `{}`, "Content-Type", "application/json").Code)
+	}
+	groups, err := h.store.Groups(t.Context(), "crm-orders", nil, 1)
+	require.NoError(t, err)
+	_, err = h.store.Update(t.Context(), groups[0].Ref, nil, func(g *core.Group) error {
+		g.HoldUntil(1, now.Add(time.Hour), &core.Policy{MaxItems: 10}, now)
+		return nil
+	})
+	require.NoError(t, err)
+	var state api.BufferState
+	decode(t, h.get("/v1/buffers/crm-orders"), &state)
+	require.EqualValues(t, 3, state.DelayedItems)
+	require.EqualValues(t, 3, state.PendingItems)
+	require.Empty(t, state.NextDueAt)
+}

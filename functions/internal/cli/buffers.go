@@ -49,21 +49,35 @@ func (c *buffersCommand) Run(ctx context.Context, p *program) error {
 				name += " (shadow)"
 			}
 			return []string{
-				cell(name), to, breaker(b.Breaker, now), count(b.PendingItems), size(b.PendingBytes), count(b.ClaimedItems),
+				cell(name), to, breakers(b, now), count(b.PendingItems), size(b.PendingBytes), count(b.ClaimedItems),
 				delayed(b, now), count(b.Groups), oldest, lastAttempt(b.LastAttempt, now),
 			}
 		},
 	}).run(ctx, p)
 }
 
-func breaker(b *api.BreakerState, now core.Millis) string {
-	switch {
-	case b == nil:
-		return "-"
-	case b.Until != "":
-		return cell(b.State) + " for " + until(b.Until, now)
+// breakers is the state of the destination's breaker, and of those of its
+// fallbacks by their names.
+func breakers(b *api.BufferState, now core.Millis) string {
+	var words []string
+	if b.Breaker != nil {
+		words = append(words, breaker(b.Breaker, now))
 	}
-	return cell(b.State)
+	for i := range b.FallbackBreakers {
+		f := &b.FallbackBreakers[i]
+		words = append(words, f.Destination+" "+breaker(f, now))
+	}
+	if words == nil {
+		return "-"
+	}
+	return cell(strings.Join(words, ", "))
+}
+
+func breaker(b *api.BreakerState, now core.Millis) string {
+	if b.Until != "" {
+		return b.State + " for " + until(b.Until, now)
+	}
+	return b.State
 }
 
 // delayed is how many items are held, and when the first go on.

@@ -202,7 +202,7 @@ func (c *flushCommand) left(ctx context.Context, p *program, cl *client, r *repo
 			some = true
 			fmt.Fprintf(p.stderr, "left: %s in %s of %s%s\n", plural(n, "item"), plural(s.Groups, "group"), clean(s.Name), why(s, r))
 		}
-		if n := s.DelayedItems; n > 0 && c.selected(s) {
+		if n := s.DelayedItems; n > 0 && s.NextDueAt != "" && c.selected(s) {
 			some = true
 			fmt.Fprintf(p.stderr, "left: %s of %s, held until their time has come, the next at %s\n", plural(n, "item"), clean(s.Name), clean(s.NextDueAt))
 		}
@@ -224,6 +224,9 @@ func why(s *api.BufferState, r *report.House) string {
 		reasons = append(reasons, "skipped")
 	case s.WindowMs > 0 && s.PendingItems > 0:
 		reasons = append(reasons, "open windows")
+	}
+	if s.DelayedItems > 0 && s.NextDueAt == "" { // in their groups
+		reasons = append(reasons, count(s.DelayedItems)+" held until their time has come")
 	}
 	if s.ClaimedItems > 0 {
 		reasons = append(reasons, count(s.ClaimedItems)+" being sent or waiting for a retry")

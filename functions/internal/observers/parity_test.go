@@ -37,7 +37,7 @@ func TestBothKindsOfMetricsSayTheSame(t *testing.T) {
 	t.Parallel()
 	stats := []core.BufferStats{
 		{Buffer: "orders", Groups: 2, Pending: 3, Bytes: 900, Claimed: 6, Oldest: now - 1500},
-		{Buffer: "hooks", Groups: 1, Pending: 8, Bytes: 80, Oldest: now - 10},
+		{Buffer: "hooks", Groups: 1, Pending: 8, Bytes: 80, Held: 5, Oldest: now - 10},
 		{Buffer: "orders~held", Groups: 2, Pending: 4, Bytes: 40, Claimed: 1, Oldest: now - 60_000},
 	}
 	clock := core.ClockFunc(func() core.Millis { return now })
