@@ -13,5 +13,6 @@
 // reason to leave a scenario out.
 //
 // Deadlines are held to lower bounds, as nothing may leave early; how late it
-// came is logged, because a loaded machine says nothing about the code.
+// came is logged, because a loaded machine says nothing about the code. The one
+// upper bound is far below the minutes that a fault would cost.
 package scenario
