@@ -88,15 +88,20 @@ func TestRunFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, program, body, want string }{
 		{"the program's own", `error("no")`, ``, `error: no`},
-		{"an object", `error({a: 1})`, ``, `error: {"a":1}`},
+		{"an object", `error({a: 1})`, ``, `the program calls error`},
 		{"halt", `halt`, ``, `the program halts`},
-		{"halt_error", `"x" | halt_error`, ``, `halt error: x`},
-		{"a wrong type", `.a`, `"x"`, `expected an object but got: string ("x")`},
-		{"a long quote", `error`, `"` + strings.Repeat("é", 300) + `"`, `error: ` + strings.Repeat("é", 95) + `…`},
-		{"two lines", `error`, `"a\nb"`, `error: a b`},
+		{"halt_error", `"x" | halt_error`, ``, `the program halts`},
+		{"a wrong type", `.a`, `"x"`, `expected an object but got: string`},
+		{"a long text", `error("` + strings.Repeat("é", 300) + `")`, ``, `error: ` + strings.Repeat("é", 95) + `…`},
+		{"two lines", `error("a\nb")`, ``, `error: a b`},
+		{"words of the payload", `error`, `"a"`, `the program calls error`},
+		{"an integer that is great", `.[]`, `123456789012345678901234567890`, `cannot iterate over: number`},
+		{"two types", `.a + .b`, `{"a":{},"b":[1]}`, `cannot add: object and array`},
+		{"arguments", `startswith(1)`, `"x"`, `startswith(number) cannot be applied to: string`},
+		{"an error within one", `fromjson`, `"s3cret"`, `fromjson cannot be applied to this string`},
 		{"too deep", `.`, deep(1001), `a value is nested more than 1000 deep`},
 		{"a number of 1001 digits", `.`, "[" + strings.Repeat("1", 1001) + "]", `a number has more than 1000 digits`},
-		{"a pattern", `test("(")`, `"x"`, "error parsing regexp: missing closing ): `(`"},
+		{"a pattern", `test("(")`, `"x"`, "a regular expression can't be parsed: missing closing )"},
 		{"flags", `test("a"; "x")`, `"x"`, `the flags of a regular expression are g, i and m`},
 		{"no string to match", `test("a")`, `1`, `test cannot be applied to: number`},
 		{"an array as index", `. as $x | [1] | .[$x]`, `[1]`, `an array can't be an index; indices finds one in another`},
@@ -160,7 +165,7 @@ func TestEqualsGojq(t *testing.T) {
 			want, _ := q.Run(payload).Next()
 			got, gotErr := run(t, "["+program+"]", body)
 			if err, ok := want.(error); ok {
-				require.EqualError(t, gotErr, err.Error())
+				require.EqualError(t, gotErr, jq.FaultOf(program, err).Error())
 				return
 			}
 			require.NoError(t, gotErr)

@@ -24,6 +24,7 @@ const (
 
 // Program is a compiled program. It is safe for concurrent use.
 type Program struct {
+	text string
 	code *gojq.Code
 	vars []string // those of the event that it reads, in the order of their binding
 	re   *patterns
@@ -51,7 +52,7 @@ func Compile(text string) (p *Program, err error) {
 	if q.FuncDefs, err = prelude(q.FuncDefs, w.regexps); err != nil {
 		return nil, err
 	}
-	p = &Program{re: newPatterns()}
+	p = &Program{text: text, re: newPatterns()}
 	for _, name := range []string{"$id", "$source", "$headers"} {
 		if w.vars[name] {
 			p.vars = append(p.vars, name)
@@ -69,11 +70,12 @@ func Compile(text string) (p *Program, err error) {
 //
 // out is the first result as compact JSON of up to [MaxOutput], or twice
 // the payload; ok is false when
-// there is none. The error is the program's, or says which bound it ran into.
+// there is none. The error is the program's, without the
+// values that it met, or says which bound it ran into.
 func (p *Program) Run(ctx context.Context, in render.Input) (out []byte, ok bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, ok, err = nil, false, faultf("the program failed: %v", r)
+			out, ok, err = nil, false, fault("the program fails") // what it panics with may hold values
 		}
 	}()
 	v, err := payload(in)
@@ -89,7 +91,7 @@ func (p *Program) Run(ctx context.Context, in render.Input) (out []byte, ok bool
 		return nil, false, nil
 	}
 	if err, failed := v.(error); failed {
-		return nil, false, runFault(err)
+		return nil, false, p.runFault(err)
 	}
 	out, err = encode(v, max(MaxOutput, 2*len(in.Body())))
 	return out, err == nil, err
@@ -131,7 +133,7 @@ func payload(in render.Input) (any, error) {
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return nil, cut(err.Error())
+		return nil, fault("the payload can't be read")
 	}
 	if longDigits(body) { // or a text with many digits in it
 		s := size{left: math.MaxInt}
@@ -167,7 +169,7 @@ func encode(v any, most int) ([]byte, error) {
 	}
 	out, err := gojq.Marshal(v)
 	if err != nil {
-		return nil, cut(err.Error())
+		return nil, fault("the result can't be written")
 	}
 	if len(out) > most {
 		return nil, errLong

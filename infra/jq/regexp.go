@@ -1,6 +1,7 @@
 package jq
 
 import (
+	"errors"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -91,17 +92,25 @@ func compile(text string) (*pattern, error) {
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, cut(err.Error())
+		return nil, patternFault(err)
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, cut(err.Error())
+		return nil, patternFault(err)
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return nil, cut(err.Error())
+		return nil, patternFault(err)
 	}
 	return &pattern{Regexp: re, cost: len(prog.Inst)}, nil
+}
+
+// patternFault does not quote the pattern, which may be of the payload.
+func patternFault(err error) error {
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		return faultf("a regular expression can't be parsed: %s", e.Code)
+	}
+	return fault("a regular expression can't be parsed")
 }
 
 // match is what the prelude is made of: ($re; $flags; $mode; $run) on a string.
