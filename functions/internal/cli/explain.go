@@ -15,17 +15,18 @@ func (e *explanation) show(p *program) {
 	fmt.Fprintf(p.stdout, "source       %s\n", clean(e.Source))
 	fmt.Fprintf(p.stdout, "event        %s of %s\n", size(e.Bytes), clean(contentType(e.ContentType)))
 	switch {
+	case e.Refused != nil && e.Queue:
+		fmt.Fprintf(p.stdout, "answer       %s: %s\n", say.red("refused, and its message comes again"), clean(e.Refused.Detail))
+		return
 	case e.Refused != nil:
 		fmt.Fprintf(p.stdout, "answer       %s: %s\n", say.red(fmt.Sprintf("%d, refused", e.Refused.Status)), clean(e.Refused.Detail))
 		return
+	case e.Queue:
+		fmt.Fprintln(p.stdout, "id           its message's")
 	case e.ID == "":
 		fmt.Fprintln(p.stdout, "id           a new one")
 	default:
 		fmt.Fprintf(p.stdout, "id           %s\n", clean(e.ID))
-	}
-	if len(e.Routes) == 0 {
-		fmt.Fprintf(p.stdout, "answer       %s: no buffer reads this source\n", say.yellow("202, unrouted"))
-		return
 	}
 	fmt.Fprintf(p.stdout, "answer       %s\n", e.answer(say))
 	for i := range e.Routes {
@@ -35,16 +36,19 @@ func (e *explanation) show(p *program) {
 
 // answer is what an event gets that is not refused.
 func (e *explanation) answer(say paint) string {
-	if !slices.ContainsFunc(e.Routes, func(r routedThen) bool { return r.Dropped == "" && !r.Shadow }) {
-		return say.yellow("202, filtered") + ": no buffer keeps it"
-	}
+	status, leaves := "202, ", ""
 	if e.Queue {
-		return say.green("accepted") + ": its message leaves the queue"
+		status, leaves = "", ": its message leaves the queue"
 	}
-	if e.Waits > 0 {
+	switch {
+	case len(e.Routes) == 0:
+		return say.yellow(status+"unrouted") + ": no buffer reads this source"
+	case !slices.ContainsFunc(e.Routes, func(r routedThen) bool { return r.Dropped == "" && !r.Shadow }):
+		return say.yellow(status+"filtered") + ": no buffer keeps it"
+	case e.Waits > 0:
 		return say.green("200, delivered") + ", or 502 when it is a dead letter, or 202 when neither is known after " + millis(e.Waits)
 	}
-	return say.green("202, accepted")
+	return say.green(status+"accepted") + leaves
 }
 
 func contentType(s string) string {
@@ -74,6 +78,9 @@ func (r *routedThen) show(p *program, say paint) {
 		return
 	case r.Becomes != "":
 		fmt.Fprintf(p.stdout, "becomes      %s\n", clean(r.Becomes))
+	}
+	if r.DedupeMs > 0 {
+		fmt.Fprintf(p.stdout, "dedupe       it is dropped if the buffer has stored its id within %s\n", millis(r.DedupeMs))
 	}
 	if r.HeldUntil != "" {
 		then := "then goes on as if it had just come"
@@ -111,13 +118,24 @@ func (d *destinationTo) show(p *program, as string) {
 	if d.Transform != "" {
 		fmt.Fprintf(p.stdout, "             behind its own transform, %s\n", clean(d.Transform))
 	}
+	if b := d.Breaker; b != nil {
+		fmt.Fprintf(p.stdout, "             breaker: nothing is sent for %s after %s in a row\n", millis(b.CooldownMs), plural(b.Failures, "failure"))
+	}
+	if l := d.RateLimit; l != nil {
+		fmt.Fprintf(p.stdout, "             rate limit: %s in %s\n", plural(l.Requests, "request"), millis(l.PerMs))
+	}
 }
 
 func (r *routedThen) showGroup(p *program) {
-	if r.GroupBy == "" {
-		fmt.Fprintln(p.stdout, "group        the only one")
-	} else {
+	switch {
+	case r.GroupBy != "":
 		fmt.Fprintf(p.stdout, "group        %s, from %s\n", keyCell(r.Group), clean(r.GroupBy))
+	case r.MessageGroup == certain:
+		fmt.Fprintln(p.stdout, "group        its message group")
+	case r.MessageGroup == possible:
+		fmt.Fprintln(p.stdout, "group        its message group if the queue is FIFO, else the only one")
+	default:
+		fmt.Fprintln(p.stdout, "group        the only one")
 	}
 	if r.FlushEvery > 0 {
 		fmt.Fprintf(p.stdout, "leaves       by flushes alone, every %s, as batches of at most %s\n", millis(r.FlushEvery), plural(r.Conditions.MaxItems, "event"))

@@ -10,17 +10,32 @@ import (
 // maxShown bounds what is shown of an event that a transform has made, in bytes.
 const maxShown = 1 << 10
 
-// routes adds what would become of the event in each buffer that reads its
-// source, as the store was asked to keep it.
-func (e *explanation) routes(cfg *core.Config, catalog *core.Catalog, store *onlooker, now core.Millis) {
+// source adds what the event's source makes of it.
+func (e *explanation) source(cfg *core.Config) {
 	for i := range cfg.Sources {
-		if s := &cfg.Sources[i]; s.Name == e.Source {
-			e.Queue = s.Type == core.TypeSQS
-			if s.AckDelivered {
-				e.Waits = s.RespondTimeout.Milliseconds()
-			}
+		s := &cfg.Sources[i]
+		if s.Name != e.Source {
+			continue
+		}
+		if s.AckDelivered {
+			e.Waits = s.RespondTimeout.Milliseconds()
+		}
+		if e.Queue = s.Type == core.TypeSQS; !e.Queue {
+			continue
+		}
+		e.ID = "" // it is its message's
+		switch {
+		case core.IsReference(string(s.Queue)):
+			e.messageGroup = possible
+		case strings.HasSuffix(string(s.Queue), ".fifo"):
+			e.messageGroup = certain
 		}
 	}
+}
+
+// routes adds what would become of the event in each buffer that reads its
+// source, as the store was asked to keep it.
+func (e *explanation) routes(catalog *core.Catalog, store *onlooker, now core.Millis) {
 	for _, sub := range catalog.Route(e.Source).Subscriptions {
 		r := routedThen{Buffer: sub.Buffer.Name, Filter: sub.Buffer.Filter, Transform: sub.Buffer.Transform, Shadow: sub.Buffer.Shadow}
 		if r.Shadow {
@@ -31,10 +46,13 @@ func (e *explanation) routes(cfg *core.Config, catalog *core.Catalog, store *onl
 		switch {
 		case part != nil:
 			r.then(catalog, sub, part, now)
+			if r.GroupBy == "" && r.Window == nil {
+				r.MessageGroup = e.messageGroup
+			}
 		case letter >= 0:
 			r.DeadLetter = store.letters[letter].LastError
 		default:
-			r.Dropped = dropped(sub, e.ID, slices.Contains(store.failed, r.Buffer))
+			r.Dropped = dropped(sub, e, slices.Contains(store.failed, r.Buffer))
 		}
 		e.Routes = append(e.Routes, r)
 	}
@@ -51,14 +69,16 @@ func (s *onlooker) of(buffer string) *core.Part {
 }
 
 // dropped is why a buffer does not get an event.
-func dropped(s *core.Subscription, id string, failed bool) string {
+func dropped(s *core.Subscription, e *explanation, failed bool) string {
 	b := s.Buffer
 	switch {
 	case failed:
 		return "it is a copy on which the buffer fails"
-	case b.Shadow && b.Sample < 1 && id == "":
+	case b.Shadow && b.Sample < 1 && e.Queue:
+		return "its message's id may be in the sample, or not"
+	case b.Shadow && b.Sample < 1 && e.ID == "":
 		return "a new id may be in the sample, or not"
-	case !s.Sampled(id):
+	case !s.Sampled(e.ID):
 		return "it is not in the sample"
 	case b.Transform == "":
 		return "by the filter"
@@ -72,6 +92,7 @@ func dropped(s *core.Subscription, id string, failed bool) string {
 func (r *routedThen) then(catalog *core.Catalog, s *core.Subscription, part *core.Part, now core.Millis) {
 	b, event := s.Buffer, &part.Events[0]
 	r.Group, r.GroupBy, r.Ordered, r.OrderKey = part.Ref.Key, b.GroupBy, b.Ordered, b.OrderKey
+	r.DedupeMs = b.Dedupe.Milliseconds()
 	if r.Transform != "" {
 		r.Becomes = core.Cut(string(event.Body), maxShown)
 	}
@@ -94,8 +115,38 @@ func (r *routedThen) then(catalog *core.Catalog, s *core.Subscription, part *cor
 	r.Destination = &to
 }
 
+type destinationTo struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	To     string `json:"to,omitempty"` // its URL, path, queue, or bucket and key
+	Format string `json:"format"`
+
+	Filter    string          `json:"filter,omitempty"` // its own
+	Transform string          `json:"transform,omitempty"`
+	Breaker   *breakerTo      `json:"breaker,omitempty"`
+	RateLimit *rateLimitTo    `json:"rateLimit,omitempty"`
+	Fallbacks []destinationTo `json:"fallbacks,omitempty"` // in the order in which they are tried
+}
+
+type breakerTo struct {
+	Failures   int   `json:"failures"` // in a row
+	CooldownMs int64 `json:"cooldownMs"`
+}
+
+type rateLimitTo struct {
+	Requests int   `json:"requests"`
+	PerMs    int64 `json:"perMs"`
+}
+
 func toward(d *core.Destination) destinationTo {
-	return destinationTo{Name: d.Name, Type: d.Type, To: endpoint(d), Format: d.Format, Filter: d.Filter, Transform: d.Transform}
+	to := destinationTo{Name: d.Name, Type: d.Type, To: endpoint(d), Format: d.Format, Filter: d.Filter, Transform: d.Transform}
+	if b := d.Breaker; b != nil {
+		to.Breaker = &breakerTo{b.Failures, b.Cooldown.Milliseconds()}
+	}
+	if l := d.RateLimit; l != nil {
+		to.RateLimit = &rateLimitTo{l.Requests, l.Per.Milliseconds()}
+	}
+	return to
 }
 
 // windowed is the time window that a part is, or nil.

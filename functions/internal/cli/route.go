@@ -78,13 +78,15 @@ func (c *routeCommand) Run(ctx context.Context, p *program) error {
 // explanation is what would become of an event.
 type explanation struct {
 	Source      string       `json:"source"`
-	ID          string       `json:"id"` // "": a new one would be made
+	ID          string       `json:"id"` // "": a new one would be made, or it is its message's
 	ContentType string       `json:"contentType"`
 	Bytes       int64        `json:"bytes"`
 	Refused     *refused     `json:"refused"`           // null: it would be accepted
 	Waits       int64        `json:"waitsMs,omitempty"` // for the outcome, so long at most
 	Queue       bool         `json:"queue,omitempty"`   // the source is one
 	Routes      []routedThen `json:"routes"`            // none, though accepted: it is unrouted
+
+	messageGroup string // of a queue: whether it makes the group, where nothing else does
 }
 
 // refused is why an event would not be accepted.
@@ -102,9 +104,10 @@ type routedThen struct {
 	DeadLetter  string         `json:"deadLetter,omitempty"` // why it becomes one at once
 	Filter      string         `json:"filter,omitempty"`
 	Transform   string         `json:"transform,omitempty"`
-	Becomes     string         `json:"becomes,omitempty"` // what the transform makes of it
-	Shadow      bool           `json:"shadow,omitempty"`  // it is a copy
-	Sample      float64        `json:"sample,omitempty"`  // of a shadow: the share that it gets
+	Becomes     string         `json:"becomes,omitempty"`  // what the transform makes of it
+	Shadow      bool           `json:"shadow,omitempty"`   // it is a copy
+	Sample      float64        `json:"sample,omitempty"`   // of a shadow: the share that it gets
+	DedupeMs    int64          `json:"dedupeMs,omitempty"` // a double of one within so long is dropped
 	HeldUntil   string         `json:"heldUntil,omitempty"`
 	Group       string         `json:"group"`
 	GroupBy     string         `json:"groupBy"`
@@ -114,7 +117,15 @@ type routedThen struct {
 	FlushEvery  int64          `json:"flushEveryMs,omitempty"` // it leaves by flushes alone
 	Conditions  *conditions    `json:"conditions,omitempty"`
 	Destination *destinationTo `json:"destination,omitempty"`
+
+	MessageGroup string `json:"messageGroup,omitempty"` // the group is its message's: certain, or possible if it is not known whether the queue is FIFO
 }
+
+// Whether a group is a message's.
+const (
+	certain  = "certain"
+	possible = "possible"
+)
 
 // windowThen is the time window that the event counts in. Times are RFC 3339.
 type windowThen struct {
@@ -133,17 +144,6 @@ type conditions struct {
 	MaxBytes           int64 `json:"maxBytes"`
 	IdleTimeoutMs      int64 `json:"idleTimeoutMs"`
 	MaxWaitFromFirstMs int64 `json:"maxWaitFromFirstMs"`
-}
-
-type destinationTo struct {
-	Name   string `json:"name"`
-	Type   string `json:"type"`
-	To     string `json:"to,omitempty"` // its URL, path, queue, or bucket and key
-	Format string `json:"format"`
-
-	Filter    string          `json:"filter,omitempty"` // its own
-	Transform string          `json:"transform,omitempty"`
-	Fallbacks []destinationTo `json:"fallbacks,omitempty"` // in the order in which they are tried
 }
 
 // onlooker is a store that takes nothing: it remembers what it was asked to take.
@@ -211,11 +211,12 @@ func (c *routeCommand) explain(ctx context.Context, p *program, cfg *core.Config
 	for i := range in.events {
 		e.ID, e.ContentType, e.Bytes = in.events[i].ID, in.events[i].ContentType, in.events[i].Size()
 	}
+	e.source(cfg)
 	if answer.status != http.StatusAccepted {
 		e.Refused = answer.refused()
 		return e, nil
 	}
-	e.routes(cfg, catalog, store, clock.Now())
+	e.routes(catalog, store, clock.Now())
 	return e, nil
 }
 
