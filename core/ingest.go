@@ -100,9 +100,9 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	until := now.Add(source.RespondTimeout)
 	p.unsure = p.unsure || !in.canWait()
 	if p.waits && !p.unsure {
-		kept := until.Add(restTime)
-		defer in.forget(ctx, source.Name, ids, kept)
-		if err := in.expect(ctx, source.Name, ids, kept); err != nil {
+		p.ids = unique(ids)
+		defer in.forget(ctx, source.Name, p.ids, now)
+		if err := in.expect(ctx, source.Name, p.ids, now); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -111,7 +111,7 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	}
 	r := p.receipt(ids)
 	if p.waits && r.Accepted > 0 {
-		r.Status = in.await(ctx, source.Name, p, ids, until)
+		r.Status = in.await(ctx, source.Name, p, now, until)
 	}
 	return r, nil
 }
