@@ -68,7 +68,7 @@ func (w *windows) timeOf(e *Event, now Millis) (Millis, error) {
 	}
 	at, ok := ParseTime(text)
 	if !ok {
-		return 0, Errorf(Invalid, "its time, %s, is %q; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds", w.time, Cut(text, 64))
+		return 0, Errorf(Invalid, "its time, %s, is none; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds", w.time) // what it is, is the payload's, and this is logged
 	}
 	return at, nil
 }

@@ -43,9 +43,9 @@ func TestWindowOfATime(t *testing.T) {
 		{"before the epoch", time.Minute, "1969-12-31T23:59:59Z", "2023-11-14T22:13:00.000Z late"},
 		{"the year 0", time.Minute, "0000-01-01T00:00:00Z", "2023-11-14T22:13:00.000Z late"},
 		{"no time", time.Minute, "yesterday",
-			`buffer b does not take the event: its time, {{ .json.ts }}, is "yesterday"; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds`},
+			`buffer b does not take the event: its time, {{ .json.ts }}, is none; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds`},
 		{"a date alone", time.Minute, "2023-11-14",
-			`buffer b does not take the event: its time, {{ .json.ts }}, is "2023-11-14"; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds`},
+			`buffer b does not take the event: its time, {{ .json.ts }}, is none; it must be RFC 3339, such as 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

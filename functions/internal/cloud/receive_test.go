@@ -80,6 +80,21 @@ func TestReceive(t *testing.T) {
 	require.ErrorContains(t, err, "these messages are from the queue of none of the sources work")
 }
 
+// What a transform makes larger than the table takes is refused alone, and
+// nothing else of its batch comes again.
+func TestReceiveWhatGetsTooLarge(t *testing.T) {
+	t.Parallel()
+	vars := variables(t, strings.Replace(relayed, `filter: ".n > 1", batch: {maxItems: 1}, size: 2`,
+		`transform: "if .n == 3 then {big: (\"x\" * 400000)} else . end", dedupe: {window: 1m}`, 1))
+	vars["QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/work"
+	r := setUpWith(t, vars)
+	left, err := r.receives("work", [2]string{"", "2"}, [2]string{"", "3"}, [2]string{"", "4"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1"}, left)
+	require.EqualValues(t, 2, r.pending())
+	require.Equal(t, "too_large", r.log.line(t, "messages stay in their queue")["code"])
+}
+
 // What there is no room for keeps nothing else of its batch.
 func TestReceiveOfWhatHasRoom(t *testing.T) {
 	t.Parallel()
@@ -97,9 +112,11 @@ func TestReceiveOfADeadLetter(t *testing.T) {
 	vars := variables(t, strings.NewReplacer(`deliverAfter: 1h, filter: ".n == 9"`, `deliverAt: "{{ .json.n }}"`, ".n > 1", ".n <= 1 or .n.m").Replace(relayed))
 	vars["QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/work"
 	r := setUpWith(t, vars)
-	left, err := r.receives("work", [2]string{"", "1"}, [2]string{"", "2"})
+	left, err := r.receives("work", [2]string{"", "1"}, [2]string{"", "271828"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"m1"}, left)
+	require.Contains(t, r.log.line(t, "messages stay in their queue")["error"], "the filter fails on this event")
+	require.NotContains(t, r.log.String(), "271828", "no payload gets into logs")
 	require.Equal(t, 1, r.dead())
 }
 
