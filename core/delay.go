@@ -77,8 +77,9 @@ func holding(b *Buffer) *Subscription {
 	}
 }
 
-// dueAt is until when an event is held; 0: not at all. Invalid: its time is none.
-func (s *Subscription) dueAt(e *Event) (Millis, error) {
+// Due is until when the buffer holds an event, as it is after the transform; 0: not
+// at all. Invalid: its time is none.
+func (s *Subscription) Due(e *Event) (Millis, error) {
 	if s.delay == nil {
 		return 0, nil
 	}

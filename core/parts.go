@@ -116,7 +116,7 @@ func (in *Ingester) copies(ctx context.Context, p *parts, at map[Ref]int, route 
 	defer end()
 	for i := range events {
 		for _, s := range route.Subscriptions {
-			if !s.Buffer.Shadow || !s.sampled(events[i].ID) {
+			if !s.Buffer.Shadow || !s.Sampled(events[i].ID) {
 				continue
 			}
 			err := working.Err()
@@ -153,7 +153,7 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 	if err != nil {
 		return err
 	}
-	due, err := s.dueAt(e)
+	due, err := s.Due(e)
 	switch {
 	case err != nil && s.Buffer.Shadow:
 		return err
@@ -196,10 +196,10 @@ func (s *Subscription) part(ref Ref) Part {
 	return part
 }
 
-// sampled reports whether a shadow buffer gets an event: the same answer
-// however often it is sent.
-func (s *Subscription) sampled(id string) bool {
-	if s.Buffer.Sample >= 1 {
+// Sampled reports whether the buffer gets an event of some id, as a shadow does not
+// get all of them: the same answer however often it is sent.
+func (s *Subscription) Sampled(id string) bool {
+	if !s.Buffer.Shadow || s.Buffer.Sample >= 1 {
 		return true
 	}
 	h := sha256.Sum256([]byte(s.Buffer.Name + "/" + id))

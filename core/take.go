@@ -88,7 +88,7 @@ func (s *Subscription) behind(g *Group, page *Page, now Millis) (until Millis) {
 		return 0
 	}
 	for i := range page.Items {
-		due, err := s.dueAt(&page.Items[i].Event) // one that is none, under new settings, is not held
+		due, err := s.Due(&page.Items[i].Event) // one that is none, under new settings, is not held
 		if err != nil || due <= now {
 			continue
 		}
