@@ -368,7 +368,7 @@ func TestDedupeStorm(t *testing.T) {
 						accepted.Add(int64(2 - len(a[0].Doubles)))
 						break
 					}
-					if code := core.CodeOf(err); code != core.Unavailable && code != core.Conflict || try == 300 {
+					if code := core.CodeOf(err); code != core.Unavailable && code != core.Conflict || try == 10_000 {
 						t.Error(err)
 						break
 					}
