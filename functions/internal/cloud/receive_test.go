@@ -252,6 +252,32 @@ func TestBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 	})
 }
 
+// A letter that comes back by queue waits for an open breaker while there is time
+// to send it then, and no longer.
+func TestRedriveIntoAnOpenBreaker(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := relay(t)
+		_, err := r.receives("work.fifo", [2]string{"g", "2"})
+		require.NoError(t, err)
+		r.crm.answer = func(context.Context, *core.Batch) core.Response {
+			return core.Response{Status: http.StatusServiceUnavailable}
+		}
+		require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "g"))))
+		r.crm.answer = nil
+		letters := r.bury(1, "crm")
+		letters[0].Item.Body = []byte(`{"n":7}`)
+		e := from("replays", letter(t, &letters[0]))
+		<-time.After(9*time.Minute + 20*time.Second)
+		begin := time.Now()
+		require.Equal(t, []string{"m0"}, r.delivers(t, time.Minute, e))
+		require.Zero(t, time.Since(begin), "it is open for 40 s, and a send may begin in the next 25")
+		<-time.After(20 * time.Second)
+		require.Empty(t, r.delivers(t, time.Minute, e))
+		require.Equal(t, 40*time.Second, time.Since(begin))
+		require.Len(t, r.crm.batches(), 2)
+	})
+}
+
 // Whoever waits for the outcome hears it, or after its time that it is pending.
 func TestIngestThatWaits(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {

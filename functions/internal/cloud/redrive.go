@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"time"
 
 	"sluice/core"
 )
@@ -27,9 +28,13 @@ func (r *redrive) work(ctx context.Context, l core.DeadLetter) error {
 	}
 	defer free()
 	one := &inHand{letter: l}
-	report, err := core.NewReplayer(r.catalog, r.ports, one).Replay(ctx, core.ReplayRequest{Max: 1})
+	q := core.ReplayRequest{Max: 1}
+	if at, ok := begin.Deadline(); ok { // it does not wait for a breaker or a rate limit until there is no time to send
+		q.Budget = max(time.Millisecond, time.Until(at))
+	}
+	report, err := core.NewReplayer(r.catalog, r.ports, one).Replay(ctx, q)
 	if err == nil && report.Replayed == 0 {
-		err = core.Errorf(core.Unavailable, "dead letter %s was not taken by %s; the log of the attempt says why", l.ID, dest.Name)
+		err = core.Errorf(core.Unavailable, "dead letter %s was not taken by %s; the log says why", l.ID, dest.Name)
 	}
 	return err
 }
