@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +120,55 @@ func TestAPartialSuccessGoesOnToAFallback(t *testing.T) {
 				require.Empty(t, r.left())
 			})
 		})
+	}
+}
+
+// What may yet be taken stays with the destination while it has attempts, whatever
+// becomes of its neighbours.
+func TestARefusalLeadsNoOtherToAFallback(t *testing.T) {
+	t.Parallel()
+	one, two, all := core.Bits{1}, core.Bits{3}, core.Bits{7} // so many of the first
+	for name, tt := range map[string]struct {
+		failed []core.Bits // at the destination, one attempt after the other
+		sent   []int       // so many of the first each time, the last time to the fallback
+		same   bool        // the second send is of the same batch
+	}{
+		"until it is taken":                  {[]core.Bits{two, two, one}, []int{3, 2, 2, 1}, false},
+		"until the attempts are over":        {[]core.Bits{two, two, two, two}, []int{3, 2, 2, 2, 2}, false},
+		"of a batch of which none was taken": {[]core.Bits{all, one}, []int{3, 3, 1}, true},
+	} {
+		for order, change := range map[string]func(*core.Config){"plain": func(*core.Config) {}, "ordered": ordered} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				run(t, config(batch(3, 5*time.Second, 15*time.Second), fallback(4), quick, change), func(r *rig) {
+					r.replies(func(to string, b *core.Batch) core.Response {
+						if to == "second" {
+							return core.Response{Status: 200}
+						}
+						return core.Response{Status: 200, Failed: tt.failed[b.Attempt-1], Refused: one}
+					})
+					three(r)
+					r.at(time.Second)
+					var got, want []string
+					for _, s := range r.sends() {
+						got = append(got, fmt.Sprintf("%s #%d %s", s.destination, s.Attempt, strings.Join(bodies(s.Items), " ")))
+					}
+					for i, n := range tt.sent {
+						if order == "ordered" {
+							n = 3 // what stands behind the first goes with it
+						}
+						what := strings.Join([]string{item1, item2, item3}[:n], " ")
+						want = append(want, fmt.Sprintf("out #%d %s", i+1, what))
+						if i == len(tt.sent)-1 {
+							want[i] = "second #1 " + what
+						}
+					}
+					require.Equal(t, want, got)
+					require.Equal(t, tt.same, r.sends()[0].ID == r.sends()[1].ID)
+					require.Empty(t, r.deadLetters())
+					require.Empty(t, r.left())
+				})
+			})
+		}
 	}
 }
 

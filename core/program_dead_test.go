@@ -95,6 +95,54 @@ func TestWhatAProgramFailsOnIsBuriedOnceThoughTheSendIsPutOff(t *testing.T) {
 	require.Equal(t, map[string]int{item2: 1}, times)
 }
 
+// What fails before a send is made uses up none of the destination's attempts,
+// be it the only one.
+func TestAnErrorOfOurOwnIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(d *dock, fail func() error){
+		"a dead letter that can't be put": func(d *dock, fail func() error) {
+			d.bury = func([]core.DeadLetter) error { return fail() }
+		},
+		"a word that can't be left": func(d *dock, fail func() error) { d.turns.fail = fail },
+	} {
+		for hops := range 2 {
+			t.Run(fmt.Sprintf("%s, %d fallbacks", name, hops), func(t *testing.T) {
+				t.Parallel()
+				d := newDock(t)
+				c := failing(1)
+				c.Sources[0].AckDelivered, c.Sources[0].RespondTimeout = true, time.Second
+				if hops == 1 {
+					with("second")(c)
+					c.Destinations[0].Fallbacks = []string{"second"}
+				}
+				p := d.process(c)
+				p.put(item1, item2, item3)
+				left := 3
+				breaks(d, func() error {
+					if left--; left >= 0 {
+						return core.Errorf(core.Unavailable, "down")
+					}
+					return nil
+				})
+				for range 5 {
+					p.work()
+					d.pass(time.Second)
+				}
+				sent := d.taken()
+				require.Len(t, sent, 1)
+				require.Equal(t, []string{"out"}, d.to)
+				require.Equal(t, 1, sent[0].Attempt)
+				require.Equal(t, []string{item1, item3}, bodies(sent[0].Items))
+				letters, _, err := d.memory.DeadLetters().List(context.Background(), core.DeadLetterFilter{}, "", 10)
+				require.NoError(t, err)
+				require.Len(t, letters, 1)
+				require.Equal(t, item2, string(letters[0].Item.Body))
+				require.Empty(t, d.busyGroups())
+			})
+		}
+	}
+}
+
 // A row is no member of its claim, which goes on with the next rows.
 func TestARowThatAProgramFailsOnIsBuriedOnce(t *testing.T) {
 	t.Parallel()

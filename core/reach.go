@@ -36,11 +36,11 @@ func (d *Deliverer) unused(ctx context.Context, e *errand) {
 // has reported, or were dropped by the destination's filter, counts as delivered.
 func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	to := s.hop()
-	items, err := d.shape(ctx, s, to)
+	items, outcome, err := d.shape(ctx, s, to)
 	if err != nil {
 		r := Response{Err: err}
 		s.result.sent(&r, Retry, len(s.items), nil)
-		return r, Retry
+		return r, outcome
 	}
 	if len(items) == 0 {
 		s.result.sent(&Response{}, Delivered, len(s.items), s.lost)
@@ -77,24 +77,25 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 // want it to get. One that they fail on becomes a dead letter, and the others go
 // on: at once, and whatever follows settles it, so that it becomes one once. For
 // rows, of which a claim can't note it, that is when the batch is through. What
-// might not fail the next time is tried again, as often as a send is.
-func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []Item, err error) {
-	if to.filter == nil && to.transform == nil {
-		return s.items, d.keep(context.WithoutCancel(ctx), s)
-	}
+// might not fail the next time is tried again, as often as a send is: with an
+// error comes Retry, or Interrupted when it is our own and uses up no attempt.
+func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []Item, o Outcome, err error) {
 	ctx = context.WithoutCancel(ctx)
+	if to.filter == nil && to.transform == nil {
+		return s.items, Interrupted, d.keep(ctx, s)
+	}
 	at := []int{}
 	var lost []grave
 	for i := range s.items {
 		if err := d.keep(ctx, s); err != nil {
-			return nil, err
+			return nil, Interrupted, err
 		}
 		e, keep, err := to.apply(ctx, &s.items[i].Event)
 		switch {
 		case err != nil && CodeOf(err) == Invalid:
 			lost = append(lost, grave{s.items[i : i+1], DeadPermanent, err})
 		case err != nil && s.claim.Attempt < to.Retry.MaxAttempts:
-			return nil, err
+			return nil, Retry, err
 		case err != nil:
 			lost = append(lost, grave{s.items[i : i+1], DeadExhausted, err})
 		case keep:
@@ -104,12 +105,12 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 	}
 	if s.claim.Fold == "" {
 		if err := d.entomb(ctx, s, nil, lost); err != nil {
-			return nil, err
+			return nil, Interrupted, err
 		}
 		d.buried(s, lost)
 	}
 	s.at, s.lost = at, lost
-	return items, d.keep(ctx, s)
+	return items, Interrupted, d.keep(ctx, s)
 }
 
 // keep makes the lease on the shipment's claim begin anew when half of it is

@@ -12,14 +12,20 @@ import (
 // the claim goes on with its next rows.
 func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Outcome) (goOn bool, err error) {
 	exhausted := s.claim.Attempt >= s.hop().Retry.MaxAttempts
-	switch last := s.claim.Hop >= len(s.sub.hops)-1; {
+	last := s.claim.Hop >= len(s.sub.hops)-1
+	if o == Partial && !last && r.Failed.Len() == len(s.live()) {
+		o = Retry // it has taken nothing, so the batch stays as it is
+	}
+	switch {
 	case o == Delivered:
 		if s.sub.Buffer.Shadow {
 			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live()))
 		}
 		return d.bury(ctx, s, r, d.finish)
-	case o == Interrupted:
+	case o == Interrupted && CodeOf(r.Err) == Canceled:
 		return false, d.postpone(ctx, s, 0, false)
+	case o == Interrupted: // by an error of our own, before the send
+		return false, d.postpone(ctx, s, unreadable, false)
 	case o == Partial && (exhausted && last || s.claim.Fold == ""):
 		return d.part(ctx, s, r, exhausted, last)
 	case (o == Permanent || exhausted) && !last && s.claim.Fold == "" && len(s.live()) < len(s.items):
@@ -48,8 +54,8 @@ func (d *Deliverer) fall(ctx context.Context, s *shipment) (goOn bool, err error
 
 // part settles a batch of which some items were not taken: those refused for
 // good become dead letters, and at the last attempt so do the others, which
-// until then go on as a batch of their own. While there is a fallback, they all
-// go on, to it if need be.
+// until then go on as a batch of their own. While there is a fallback, that holds
+// those that were refused, too, and falls when no other is left, or no attempt.
 func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhausted, last bool) (goOn bool, err error) {
 	if s.sub.Buffer.Shadow {
 		d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live())-r.Failed.Len())
@@ -57,7 +63,7 @@ func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhauste
 	refused := r.Refused.And(r.Failed)
 	left := r.Failed.Without(refused)
 	if !last {
-		return false, d.shrink(ctx, s, r, r.Failed, exhausted || refused.Len() > 0)
+		return false, d.shrink(ctx, s, r, r.Failed, exhausted || left.Len() == 0)
 	}
 	if exhausted {
 		return d.bury(ctx, s, r, d.finish,
