@@ -56,6 +56,7 @@ type shipment struct {
 	at       []int   // which of them its destination's filter and transform have left; nil: all
 	lost     []grave // what those failed on, an item each
 	rows     []Item  // of a claim that leaves in rows: those not yet settled
+	free     func()  // gives back what its next send has of a fallback's slots
 	deadline Millis  // since when it could have been sent
 	taken    Millis  // when its claim was recovered; 0: it is new
 	was      Millis  // CheckAt before this deliverer took or renewed its claim
@@ -130,8 +131,8 @@ func (d *Deliverer) ready(ctx context.Context, s *shipment, first bool) (wait ti
 	return d.held(ctx, s, first)
 }
 
-// held says how long the next send has to wait for its destination's breaker,
-// or for a token of its rate limit, which is then its own. Before the first the
+// held says how long the next send has to wait for its destination's breaker, for
+// a slot, or for a token of its rate limit, which is then its own. Before the first the
 // breaker was asked already, unless the claim has moved on meanwhile.
 func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
 	if !first {
@@ -140,8 +141,10 @@ func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait tim
 	if until := d.breaker(ctx, s.errand, s.hop()); until != 0 {
 		wait = max(1, until.Sub(d.ports.Clock.Now()))
 		s.waits, s.waitsFor = wait, s.hop().Name
-	} else if !(first && s.reserved()) {
-		wait, token = gate{&d.ports}.token(ctx, s.hop().Destination, s.policy.MaxHold)
+	} else if wait = d.slot(ctx, s); wait == 0 && !(first && s.reserved()) {
+		if wait, token = (gate{&d.ports}).token(ctx, s.hop().Destination, s.policy.MaxHold); wait > 0 {
+			s.free()
+		}
 	}
 	s.result.waits = wait > 0
 	return wait, token

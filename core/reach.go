@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 )
 
 // hopOf is the destination that a claim is to be sent to.
@@ -32,9 +33,38 @@ func (d *Deliverer) unused(ctx context.Context, e *errand) {
 	e.allowed, e.probe = nil, nil
 }
 
+const (
+	// slotTime is how long a delivery waits for a slot of a fallback: it has one of
+	// the first destination meanwhile, which others want.
+	slotTime = 100 * time.Millisecond
+
+	// slotRest is within what time it asks again.
+	slotRest = time.Second
+)
+
+// slot makes a send to a fallback one of those that may be under way there; the
+// shipment frees it. What delivers has a slot of the first destination alone. When
+// none is free soon, it says how long to rest: those that have to, not all alike.
+func (d *Deliverer) slot(ctx context.Context, s *shipment) (wait time.Duration) {
+	s.free = func() {}
+	to := s.hop()
+	if d.ports.Slot == nil || to == s.sub.hops[0] {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotTime)
+	defer cancel()
+	free, err := d.ports.Slot(ctx, to.Name)
+	if err != nil {
+		return time.Millisecond + time.Duration(d.ports.Rand.Int64N(int64(slotRest)))
+	}
+	s.free = free
+	return 0
+}
+
 // send makes one attempt. A batch whose items were all lost, which the store
 // has reported, or were dropped by the destination's filter, counts as delivered.
 func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
+	defer s.free()
 	to := s.hop()
 	items, outcome, err := d.shape(ctx, s, to)
 	if err != nil {

@@ -142,7 +142,7 @@ func (r *rig) configure(c *core.Config, clock core.Clock) {
 	n := 0
 	var idMu sync.Mutex
 	ports := core.Ports{
-		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Coordinator: r.shared, Clock: clock, Sleep: sleep,
+		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Coordinator: r.shared, Clock: clock, Sleep: sleep, Slot: r.queue.Hold,
 		Rand:   &lockedRand{rand: rand.New(rand.NewPCG(1, 2))},
 		Sender: func(name string) core.Sender { return sender{r, name} },
 		IDs: core.IDsFunc(func() string {

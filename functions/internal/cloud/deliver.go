@@ -44,13 +44,12 @@ func (f *function) senders() (*senders.Set, error) {
 func (f *function) deliver(o *outside, find func(string) core.Sender) QueueHandler {
 	ports := f.ports(o)
 	ports.Sender = boundedSenders(find, settling)
-	d := deliveries{
-		catalog: f.catalog, deliverer: core.NewDeliverer(f.catalog, ports), queue: o.queue,
-		slots: make(map[string]chan struct{}), failed: f.observer.Failed,
-	}
+	d := deliveries{catalog: f.catalog, queue: o.queue, slots: make(map[string]chan struct{}), failed: f.observer.Failed}
 	for _, dest := range f.settings.config.Destinations {
 		d.slots[dest.Name] = make(chan struct{}, dest.Concurrency)
 	}
+	ports.Slot = d.hold
+	d.deliverer = core.NewDeliverer(f.catalog, ports)
 	r := redrive{catalog: f.catalog, ports: ports, deliveries: &d}
 	handOver := edge.Queue[core.Delivery]{Decode: message.DecodeDelivery, Work: d.work, Log: f.log, Failed: f.failed}
 	comeBack := edge.Queue[core.DeadLetter]{Decode: message.DecodeLetter, Work: r.work, Keep: true, Log: f.log, Failed: f.failed}
@@ -142,4 +141,13 @@ func (d *deliveries) slot(ctx context.Context, destination string) (free func(),
 	case <-ctx.Done():
 		return nil, false
 	}
+}
+
+// hold is slot as a port: for a send to a fallback.
+func (d *deliveries) hold(ctx context.Context, destination string) (free func(), err error) {
+	free, ok := d.slot(ctx, destination)
+	if !ok {
+		return nil, core.Errorf(core.Unavailable, "no send to %s has ended in time", destination)
+	}
+	return free, nil
 }
