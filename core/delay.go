@@ -120,6 +120,30 @@ type mover struct {
 	sub *Subscription // whose events they are
 }
 
+// leave is the end of a claim on held events, for the store to make in the step
+// in which they go on: a crash in between would have them go on twice.
+type leave struct {
+	part  Part
+	group Group  // afterwards, when it is made
+	was   Millis // its CheckAt before
+	made  bool
+}
+
+// leaves makes a batch of held events leave its group.
+func (s *shipment) leaves(b *Batch, clock Clock) {
+	if _, held := Held(b.Buffer); !held {
+		return
+	}
+	l := &leave{}
+	l.part = Part{Ref: s.ref, Change: func(g *Group) error {
+		l.was = g.CheckAt
+		err := s.ack(g, clock.Now())
+		l.group = g.Clone()
+		return err
+	}}
+	b.leave = l
+}
+
 // Send implements [Sender].
 func (m *mover) Send(ctx context.Context, b *Batch) Response {
 	now := m.in.ports.Clock.Now()
@@ -145,7 +169,11 @@ func (m *mover) Send(ctx context.Context, b *Batch) Response {
 			p.of[k].late++
 		}
 	}
+	if r.Failed == nil {
+		p.add(owner{Subscription: m.sub}, b.leave.part)
+	}
 	err := m.store(ctx, now, p)
+	b.leave.made = p.changed
 	if CodeOf(err) == Full {
 		m.fill(ctx, now, p, &r)
 		return r
@@ -167,7 +195,7 @@ func (m *mover) store(ctx context.Context, now Millis, p *parts) error {
 // much that is, it finds out: as many as may fit, or half of that, and so on.
 func (m *mover) fill(ctx context.Context, now Millis, p *parts, r *Response) {
 	for k := range p.list {
-		part, of := p.list[k], p.of[k]
+		part, of := p.list[k], p.of[k] // that it leaves has no events
 		n := len(part.Events)
 		if limit := m.sub.Policy.CapItems; limit > 0 {
 			n = min(n, limit)

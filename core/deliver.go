@@ -62,6 +62,7 @@ type shipment struct {
 	was      Millis  // CheckAt before this deliverer took or renewed its claim
 	again    bool    // the rows that are left must be read again
 	full     bool    // the claim left items behind that were there
+	left     *leave  // of the last send, if that was of held events
 	result   step
 }
 

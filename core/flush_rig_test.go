@@ -266,6 +266,23 @@ type dockStore struct {
 	d *dock
 }
 
+// Append makes no change of a group beside, as a store of many machines does not.
+func (s dockStore) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
+	answers := make([]core.Appended, len(parts))
+	var plain []core.Part
+	var at []int
+	for i := range parts {
+		if parts[i].Change == nil {
+			plain, at = append(plain, parts[i]), append(at, i)
+		}
+	}
+	some, err := s.Store.Append(ctx, now, plain)
+	for i := range some {
+		answers[at[i]] = some[i]
+	}
+	return answers, err
+}
+
 func (s dockStore) Due(ctx context.Context, before core.Millis) iter.Seq2[core.Hint, error] {
 	if err := errorOf(nil, s.d.due); err != nil {
 		return func(yield func(core.Hint, error) bool) { yield(core.Hint{}, err) }

@@ -183,6 +183,7 @@ type Appended struct {
 	Doubles []int // positions of the part's events that were left out as doubles, in order
 	Stored  int   // when closed: so many of the part's first items are stored all the same, but for the doubles among them; mostly 0
 	Split   bool  // its items' numbers are not all First and those that follow
+	Changed bool  // its part's Change is made
 }
 
 // Append numbers n items of so many payload bytes, unless the group is closed.

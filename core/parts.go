@@ -19,6 +19,7 @@ type parts struct {
 	waits   bool         // somebody waits for the outcome
 	unsure  bool         // which can't be known, or not in time
 	stored  []place      // where to look for it
+	changed bool         // a part's Change is made
 	ids     []string     // of the events that it is awaited of, each once
 }
 
@@ -320,9 +321,13 @@ func (in *Ingester) hint(ctx context.Context, p *parts, done []Appended) {
 // out with them. nil: everything is stored.
 func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 	var left *parts
+	closed := slices.ContainsFunc(done, func(a Appended) bool { return a.Closed })
 	for i := range done {
 		part, o, a := p.list[i], p.of[i], &done[i]
 		switch {
+		case part.Change != nil && (a.Changed || !closed):
+			all.changed = a.Changed
+			continue
 		case a.Shed:
 			in.ports.Observer.shadow(part.Ref.Buffer, ShadowDropped, len(part.Events))
 			continue

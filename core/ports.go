@@ -50,6 +50,8 @@ type Batch struct {
 	Items   []Item
 	Shadow  bool    // a copy on the side
 	Window  *Window // of which the batch is a part; nil: none
+
+	leave *leave // of a batch of held events; nil: of any other
 }
 
 // Window is the time window [Start, End) of a group.

@@ -81,9 +81,11 @@ func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
 	if w, ok := s.sub.Window(s.ref); ok {
 		b.Window = &w
 	}
+	s.leaves(&b, d.ports.Clock)
 	begin, p := d.ports.Clock.Now(), s.probe
 	s.allowed, s.probe = nil, nil // it is used
 	r, outcome := d.ports.send(ctx, d.catalog, to.Destination, &b)
+	s.left = b.leave
 	if outcome == Interrupted {
 		s.probe = p // it has shown nothing, so it is another's
 	}

@@ -93,9 +93,16 @@ func (d *Deliverer) finish(ctx context.Context, s *shipment) (goOn bool, err err
 	if len(s.items) < len(s.rows) {
 		return d.advance(ctx, s)
 	}
-	return false, d.settle(ctx, s, func(g *Group, now Millis) error {
-		return g.Ack(s.claim.ID, s.claim.Lease, s.policy, now)
-	})
+	if s.left != nil && s.left.made {
+		s.group = s.left.group
+		d.settled(ctx, s, s.left.was)
+		return false, nil
+	}
+	return false, d.settle(ctx, s, s.ack)
+}
+
+func (s *shipment) ack(g *Group, now Millis) error {
+	return g.Ack(s.claim.ID, s.claim.Lease, s.policy, now)
 }
 
 // advance settles rows, and goes on with the next ones.
@@ -283,6 +290,13 @@ func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Mil
 	if err != nil {
 		return d.unsettled(ctx, s, err)
 	}
+	d.settled(ctx, s, checkAt)
+	return nil
+}
+
+// settled sees to what a claim that is settled has left behind. Its group's
+// CheckAt was the one that is given.
+func (d *Deliverer) settled(ctx context.Context, s *shipment, checkAt Millis) {
 	g, now := &s.group, d.ports.Clock.Now()
 	if s.pull == nil || !s.result.waits { // else the flush waits for it, or arms it
 		if g.CheckAt != checkAt && g.CheckAt > now {
@@ -296,7 +310,6 @@ func (d *Deliverer) settle(ctx context.Context, s *shipment, fn func(*Group, Mil
 	}
 	s.result.more = g.Wanted(s.policy, now)
 	s.result.left = slices.ContainsFunc(g.Claims, s.covers)
-	return nil
 }
 
 // covers reports whether a claim is the shipment's, or what a partial success

@@ -81,6 +81,13 @@ type Part struct {
 	// another request with such an id is under way, or may have died on its way,
 	// the whole is a Conflict.
 	Dedupe time.Duration
+
+	// Change, of a part without events, is a transition of its group that a store
+	// which can makes in the same step as it stores the other parts: both survive,
+	// or neither. Its answer says so. Where it is not made, or a part is closed,
+	// nothing comes of it; its error is that of the whole. It may be run several
+	// times, like that of an Update.
+	Change func(*Group) error
 }
 
 // Span is a range of a group's log.

@@ -12,6 +12,7 @@ var relayTests = []test{
 	{"a part that may be shed is left out, alone, when its buffer is full", relayShed},
 	{"what was shed is not known as stored", relayShedOnce},
 	{"fallbacks, tokens and holds are kept", relayKeepsFields},
+	{"a change is made with what is stored, or neither is", relayChange},
 }
 
 // shed is a part that is left out when its buffer has so many items.
@@ -118,4 +119,56 @@ func relayKeepsFields(t *testing.T, p *probe) {
 	apply("free again", func(g *core.Group) error { g.HoldUntil(5, 0, policy, now); return nil })
 	require.Zero(t, want.Hold)
 	require.Equal(t, []string{"k-2", "k-4"}, ids(append(p.all(ref, 2, 2, 0), p.all(ref, 4, 4, 0)...)))
+}
+
+func relayChange(t *testing.T, p *probe) {
+	from, to, other := core.Ref{Buffer: "held", Key: "k"}, core.Ref{Buffer: "b", Key: "k"}, core.Ref{Buffer: "b", Key: "w"}
+	policy := calm()
+	p.append(start, part(from, policy, start, 1, 3, 10))
+	c := p.claim(from, 2, policy, start)
+	runs := 0
+	leave := core.Part{Ref: from, Change: func(g *core.Group) error {
+		runs++
+		return g.Ack(c.ID, c.Lease, policy, start)
+	}}
+	stays := func(what string) {
+		t.Helper()
+		g := p.group(from)
+		require.NotNil(t, g.Find(c.ID), what)
+		require.Empty(t, p.pending(to), what)
+	}
+	full := *policy
+	full.CapItems = 1
+	p.refused(start, part(to, policy, start, 1, 2, 10), part(to, &full, start, 3, 2, 10), leave)
+	stays("another part was refused")
+	shut := window()
+	p.append(start, part(other, shut, start, 1, 1, 10))
+	p.shut(other, shut, start)
+	a := p.append(start, part(other, shut, start, 2, 1, 10), leave)
+	require.True(t, a[0].Closed)
+	require.False(t, a[1].Changed)
+	stays("another part's group is closed")
+
+	a = p.append(start, part(to, policy, start, 1, 2, 10), leave)
+	if !a[1].Changed {
+		require.Zero(t, runs, "this store makes none")
+		return
+	}
+	require.Equal(t, core.Appended{Changed: true}, a[1])
+	for range 2 {
+		g := p.group(from)
+		require.Nil(t, g.Find(c.ID))
+		require.Equal(t, []string{"k-3"}, ids(p.pending(from)))
+		require.Equal(t, []string{"k-1", "k-2"}, ids(p.pending(to)))
+		p.reopen()
+	}
+	require.Equal(t, core.Conflict, core.CodeOf(p.refused(start, part(to, policy, start, 4, 2, 10), leave)), "it is settled")
+	require.Equal(t, []string{"k-1", "k-2"}, ids(p.pending(to)))
+	all := p.claim(from, 1, policy, start)
+	leave.Change = func(g *core.Group) error { return g.Ack(all.ID, all.Lease, policy, start) }
+	require.True(t, p.append(start, leave)[0].Changed, "a change alone")
+	require.True(t, p.empty(from))
+	p.reopen()
+	require.True(t, p.empty(from))
+	require.Equal(t, []string{"k-1", "k-2"}, ids(p.pending(to)))
 }

@@ -125,6 +125,10 @@ func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers 
 	s.meta = s.meta[:0]
 	items, ids := p.items, p.ids
 	for i := range parts {
+		if parts[i].Change != nil {
+			*answers = append(*answers, core.Appended{})
+			continue
+		}
 		n, m := len(parts[i].Events), 0
 		if parts[i].Dedupe > 0 {
 			m = n
@@ -141,7 +145,11 @@ func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers 
 		return nil, errClosed
 	}
 	s.index.forgetSeen(now)
-	if len(s.undo) == 0 {
+	changed, err := s.transit(parts, *answers)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.undo)+len(changed) == 0 {
 		return s.log.barrier(), nil
 	}
 	body := p.kept()
@@ -150,7 +158,39 @@ func (s *Store) append(now core.Millis, parts []core.Part, p *payloads, answers 
 	}
 	at := s.log.add(kindGroups, s.meta, body)
 	s.fileAll(at + lsn(headerLen+len(s.meta)))
+	for _, c := range changed {
+		s.index.replace(c.gr, c.next, s.log.end())
+	}
 	return s.log.fill, nil
+}
+
+// changed is a transition that an append makes.
+type changed struct {
+	gr   *group
+	next core.Group
+}
+
+// transit runs the transitions of parts that are nothing else, and lists what
+// they lead to in the meta.
+func (s *Store) transit(parts []core.Part, answers []core.Appended) (all []changed, err error) {
+	for i := range parts {
+		if parts[i].Change == nil {
+			continue
+		}
+		gr := s.index.find(parts[i].Ref)
+		if gr == nil {
+			return nil, core.Errorf(core.Conflict, "group %s has gone", parts[i].Ref)
+		}
+		next := gr.Clone()
+		if err := parts[i].Change(&next); err != nil {
+			return nil, err
+		}
+		c := changed{gr, next.Clone()} // it may have kept its copy
+		all = append(all, c)
+		s.meta = appendPart(s.meta, gr, &c.next, 0, 0)
+		answers[i].Changed = true
+	}
+	return all, nil
 }
 
 // number applies one part to its group's record, and lists it in the meta, but

@@ -39,6 +39,9 @@ func (s *Store) append(now core.Millis, parts []core.Part) ([]core.Appended, err
 	answers := make([]core.Appended, len(parts))
 	closed := false
 	for i := range parts {
+		if parts[i].Change != nil {
+			continue
+		}
 		var err error
 		if answers[i], err = r.number(&parts[i]); err != nil {
 			return nil, err
@@ -51,7 +54,23 @@ func (s *Store) append(now core.Millis, parts []core.Part) ([]core.Appended, err
 		}
 		return answers, nil
 	}
+	changed := make([]core.Group, len(parts))
+	for i := range parts {
+		if parts[i].Change == nil {
+			continue
+		}
+		changed[i] = s.record(parts[i].Ref)
+		if err := parts[i].Change(&changed[i]); err != nil {
+			return nil, err
+		}
+		answers[i].Changed = true
+	}
 	r.keep()
+	for i := range parts {
+		if answers[i].Changed {
+			s.replace(parts[i].Ref, &changed[i])
+		}
+	}
 	return answers, nil
 }
 

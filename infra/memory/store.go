@@ -129,17 +129,22 @@ func (s *Store) Update(_ context.Context, ref core.Ref, _ *core.Group, fn func(*
 	if err := fn(&g); err != nil {
 		return core.Group{}, err
 	}
+	s.replace(ref, &g)
+	return g, nil
+}
+
+// replace makes a copy of g a group's record: who has made it may have kept it.
+func (s *Store) replace(ref core.Ref, g *core.Group) {
 	if g.Empty() && g.Closed == 0 {
 		delete(s.groups, ref)
-		return g, nil
+		return
 	}
 	kept := s.group(ref)
 	if g.Closed != 0 {
 		s.shut[ref] = struct{}{}
 	}
-	kept.Group = g.Clone() // fn may have kept a pointer into g
+	kept.Group = g.Clone()
 	kept.trim()
-	return g, nil
 }
 
 // Items implements [core.Store]. Settled items are void.
