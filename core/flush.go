@@ -145,17 +145,26 @@ func (f *Flusher) Flush(ctx context.Context, o FlushOptions) (FlushReport, error
 // FlushBuffer flushes one buffer; Only and Strict have no meaning. NotFound:
 // there is no such buffer.
 func (f *Flusher) FlushBuffer(ctx context.Context, buffer string, o FlushOptions) (BufferFlush, error) {
-	sub := f.catalog.Buffer(buffer)
+	sub := f.named(buffer)
 	if sub == nil {
 		return BufferFlush{}, Errorf(NotFound, "there is no buffer %q", buffer)
 	}
 	return f.buffer(ctx, sub, &o), nil
 }
 
+// named is a buffer of the configuration, or nil: those that hold events are no
+// buffers to a caller.
+func (f *Flusher) named(name string) *Subscription {
+	if _, held := Held(name); held {
+		return nil
+	}
+	return f.catalog.Buffer(name)
+}
+
 func (f *Flusher) unmatched(only []string) []string {
 	var unmatched []string
 	for _, name := range only {
-		if f.catalog.Buffer(name) == nil && !slices.Contains(unmatched, name) {
+		if f.named(name) == nil && !slices.Contains(unmatched, name) {
 			unmatched = append(unmatched, name)
 		}
 	}

@@ -70,6 +70,11 @@ func TestFlushOfNoBuffer(t *testing.T) {
 	require.Equal(t, core.NotFound, core.CodeOf(err))
 	require.EqualError(t, err, `there is no buffer "nosuch"`)
 
+	_, err = d.process(docked()).flusher.FlushBuffer(context.Background(), "b~held", core.FlushOptions{})
+	require.Equal(t, core.NotFound, core.CodeOf(err), "what is held of another is no buffer")
+	_, err = d.process(docked()).flusher.Flush(context.Background(), core.FlushOptions{Only: []string{"b~held"}, Strict: true})
+	require.Equal(t, core.Invalid, core.CodeOf(err))
+
 	c := docked()
 	c.Buffers = nil
 	p := d.process(c)

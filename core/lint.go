@@ -99,7 +99,7 @@ func (v *validation) lintBuffer(b *Buffer, limits map[string]int64) {
 			fmt.Sprintf("is %s, above maxWaitFromFirstMs, %s, and so never counts", UnitMillis.Format(int64(b.Batch.IdleTimeout)), UnitMillis.Format(int64(b.Batch.MaxWait))),
 			"set it below maxWaitFromFirstMs")
 	}
-	if n := b.Overflow.MaxItems; n > 0 && n < b.Batch.MaxItems && b.Fold == nil {
+	if n := b.Overflow.MaxItems; n > 0 && n < b.Batch.MaxItems && b.Fold == nil && !b.Shadow {
 		v.add(path+".overflow.maxItems",
 			fmt.Sprintf("is %d, below batch.maxItems, %d, which a group can then never reach", n, b.Batch.MaxItems),
 			"must be at least batch.maxItems to let batches fill")

@@ -149,8 +149,8 @@ func TestLintRelay(t *testing.T) {
 		{"a shadow of its own destination", shadowOf("other"), nil},
 		{"a shadow of limited groups", func(c *Config) {
 			shadowOf("other")(c)
-			c.Buffers[1].Overflow.MaxItems = 100
-		}, []string{"buffers.copies.overflow.maxItems: is 100, but has no effect beside shadow: no request is refused for a copy"}},
+			c.Buffers[1].Overflow.MaxItems = 10 // less than batch.maxItems, too
+		}, []string{"buffers.copies.overflow.maxItems: is 10, but has no effect beside shadow: no request is refused for a copy"}},
 		{"a shadow of what counts", shadowOf("crm"), []string{"buffers.copies.shadow" + inTheWay + "crm" + inTheWayToo}},
 		{"a shadow of a fallback", func(c *Config) {
 			shadowOf("other")(c)

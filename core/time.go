@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Millis is a Unix time in milliseconds, the resolution of every deadline in
 // Sluice. Zero means "not set".
@@ -20,6 +23,18 @@ func (m Millis) Sub(o Millis) time.Duration {
 
 // Time is m in UTC.
 func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)).UTC() }
+
+// parseRFC3339 reads a time as RFC 3339 has it. [time.Parse] takes T1:, 0,5 and
+// offsets of +24:00 and +00:60, too.
+func parseRFC3339(text string) (Millis, bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") || strings.HasSuffix(text, ":60") {
+		return 0, false
+	}
+	_, offset := t.Zone()
+	const day = 24 * 60 * 60
+	return At(t), -day < offset && offset < day
+}
 
 // String is m as RFC 3339 with milliseconds, or "-" when it is not set.
 func (m Millis) String() string {

@@ -80,8 +80,8 @@ const secondsBelow = 100_000_000_000
 // ParseTime reads RFC 3339, or a Unix time: numbers below 100,000,000,000 are
 // seconds, perhaps with a fraction, others milliseconds.
 func ParseTime(text string) (Millis, bool) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return Millis(t.UnixMilli()), true
+	if at, ok := parseRFC3339(text); ok {
+		return at, true
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.ContainsFunc(text, notDecimal) || f < 0 || f > secondsBelow*1000 {
