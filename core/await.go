@@ -21,6 +21,13 @@ const (
 	// the outcome looks for it.
 	firstLook = 5 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
+
+	// maxAwaited is of how many events of one request the outcome is waited for:
+	// each takes calls of the coordinator before it is stored, and afterwards.
+	maxAwaited = 1000
+	// forgetTime is how long taking the records away may keep an answer. One that
+	// is left means nothing to anybody.
+	forgetTime = lastLook
 )
 
 // word is what a record says of an event whose outcome somebody waits for.
@@ -59,24 +66,33 @@ func (in *Ingester) expect(ctx context.Context, source string, ids []string, at 
 
 // forget takes the records away, unless others wait.
 func (in *Ingester) forget(ctx context.Context, source string, ids []string, at Millis) {
-	err := in.words(context.WithoutCancel(ctx), source, ids, at, func(_ int, w *word) *word {
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
+	defer end()
+	err := in.words(ctx, source, ids, at, func(_ int, w *word) *word {
 		if w == nil || w.Waiting <= 1 {
 			return nil
 		}
 		return &word{Dead: w.Dead, Waiting: w.Waiting - 1, Shared: true}
 	})
+	if ctx.Err() != nil {
+		return // a store that is so slow drops them by itself
+	}
 	in.ports.Observer.failed("forget whose outcome was waited for", err)
 }
 
 // words makes of the record of each id, by its position, what fn makes of it;
-// nil is none. fn is called from several goroutines. After an error it ends.
+// nil is none. fn is called from several goroutines. After an error, or when ctx
+// ends, it ends.
 func (in *Ingester) words(ctx context.Context, source string, ids []string, at Millis, fn func(int, *word) *word) error {
 	var failed atomic.Pointer[error]
 	sideBySide(len(ids), func(i int) {
 		if failed.Load() != nil {
 			return
 		}
-		err := changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i], at), func(w *word) *word { return fn(i, w) })
+		err := ctx.Err()
+		if err == nil {
+			err = changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i], at), func(w *word) *word { return fn(i, w) })
+		}
 		if err != nil {
 			failed.CompareAndSwap(nil, &err)
 		}
@@ -111,10 +127,39 @@ func changeWord(ctx context.Context, c Coordinator, name string, fn func(*word) 
 // canWait reports whether there is what waiting for an outcome takes.
 func (in *Ingester) canWait() bool { return in.ports.Coordinator != nil && in.ports.Sleep != nil }
 
+// storeAndWait stores a request, and waits for its outcome, for the source's
+// respondTimeout at most.
+func (in *Ingester) storeAndWait(ctx context.Context, source *Source, p *parts, ids []string, now Millis, mayWait []func() bool) (Receipt, error) {
+	waiting, end := context.WithTimeout(ctx, source.RespondTimeout)
+	defer end()
+	p.ids = unique(ids)
+	p.unsure = p.unsure || !in.canWait() || len(p.ids) > maxAwaited
+	if !p.unsure {
+		defer in.forget(ctx, source.Name, p.ids, now)
+		err := in.expect(waiting, source.Name, p.ids, now)
+		p.unsure = err != nil && ctx.Err() == nil && waiting.Err() != nil // there is no time left
+		if err != nil && !p.unsure {
+			return Receipt{}, err
+		}
+	}
+	if err := in.store(ctx, now, p); err != nil {
+		return Receipt{}, err
+	}
+	r := p.receipt(ids)
+	if r.Accepted > 0 {
+		r.Status = in.await(waiting, source.Name, p, now, mayWait)
+	}
+	return r, nil
+}
+
 // await waits until every event of a request, which came at a time, has been
-// delivered or is a dead letter, at the latest until another.
-func (in *Ingester) await(ctx context.Context, source string, p *parts, at, until Millis) Status {
-	if p.unsure {
+// delivered or is a dead letter, at the latest until ctx ends.
+func (in *Ingester) await(ctx context.Context, source string, p *parts, at Millis, mayWait []func() bool) Status {
+	p.list, p.of, p.letters = nil, nil, nil // the events are durable
+	if slices.ContainsFunc(p.fates, func(f fate) bool { return f.dead }) {
+		return StatusDeadLettered
+	}
+	if p.unsure || slices.ContainsFunc(mayWait, func(may func() bool) bool { return !may() }) {
 		return StatusPending
 	}
 	waiting := p.stored
@@ -122,13 +167,9 @@ func (in *Ingester) await(ctx context.Context, source string, p *parts, at, unti
 		if waiting = in.unsettled(ctx, waiting); len(waiting) == 0 {
 			break
 		}
-		left := until.Sub(in.ports.Clock.Now())
-		if left <= 0 || in.ports.Sleep(ctx, min(look, left)) != nil {
+		if in.ports.Sleep(ctx, look) != nil {
 			return StatusPending
 		}
-	}
-	if slices.ContainsFunc(p.fates, func(f fate) bool { return f.dead }) {
-		return StatusDeadLettered
 	}
 	words := make([]word, len(p.ids))
 	err := in.words(ctx, source, p.ids, at, func(i int, w *word) *word {

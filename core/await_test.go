@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,77 @@ func TestTheOutcomeOfManyEvents(t *testing.T) {
 		got, _ = r.answered(many...)
 		require.Equal(t, core.StatusDeadLettered, got, "one of them is")
 		require.Len(t, r.deadLetters(), 1)
+	})
+}
+
+// itemsOf is how many items were sent.
+func itemsOf(all []sent) (n int) {
+	for _, s := range all {
+		n += len(s.Items)
+	}
+	return n
+}
+
+// A coordinator that is slow makes nobody wait for longer than they asked for.
+func TestASlowCoordinatorDelaysNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		events int
+		call   time.Duration // how long one takes
+		want   core.Status
+	}{
+		"few":                     {16, 8 * time.Millisecond, core.StatusDelivered},
+		"more than are asked for": {5000, 8 * time.Millisecond, core.StatusPending},
+		"no time to ask":          {1000, 80 * time.Millisecond, core.StatusPending},
+		"no time to hear":         {1000, 12 * time.Millisecond, core.StatusPending},
+		"no time to forget":       {600, 10 * time.Millisecond, core.StatusDelivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, config(batch(10_000, 100*time.Millisecond, 100*time.Millisecond), waits, func(c *core.Config) {
+				c.Sources[0].RespondTimeout = time.Second
+			}), func(r *rig) {
+				r.shared.fail = func() error {
+					<-time.After(tt.call)
+					return nil
+				}
+				begin := time.Now()
+				receipt := r.post(slices.Repeat([]string{`{"k":"a"}`}, tt.events)...)
+				require.LessOrEqual(t, time.Since(begin), 1250*time.Millisecond+2*tt.call)
+				require.Equal(t, tt.want, receipt.Status)
+				require.Equal(t, tt.events, receipt.Accepted)
+				r.at(time.Minute)
+				require.Equal(t, tt.events, itemsOf(r.sends()))
+			})
+		})
+	}
+}
+
+// What is known to be a dead letter is, whatever becomes of the others.
+func TestADeadLetterBesideWhatIsHeld(t *testing.T) {
+	run(t, config(at1, waits, func(c *core.Config) { c.Buffers[0].DeliverAt = "{{ .json.at }}" }), func(r *rig) {
+		got, took := r.answered(`{"at":"2099-01-01T00:00:00Z"}`, `{"at":"garbage"}`)
+		require.Equal(t, core.StatusDeadLettered, got)
+		require.Zero(t, took)
+	})
+}
+
+// Who takes events in hears when they are durable, and may wait for nothing.
+func TestNobodyHasToWait(t *testing.T) {
+	run(t, config(waits), func(r *rig) {
+		for _, may := range []bool{false, true} {
+			asked := 0
+			receipt, err := r.ingester.Ingest(context.Background(), "in", []core.Event{{Body: []byte(`{"k":"a"}`)}}, func() bool {
+				require.NotEmpty(t, r.left(), "it is stored")
+				asked++
+				return may
+			})
+			require.NoError(t, err)
+			require.Equal(t, 1, asked)
+			require.Equal(t, may, receipt.Status == core.StatusDelivered)
+			require.False(t, r.word(receipt.IDs[0]))
+		}
+		r.at(time.Minute)
+		require.Equal(t, 2, itemsOf(r.sends()))
 	})
 }
 

@@ -51,12 +51,15 @@ func (e *EventError) Unwrap() error { return e.Err }
 // fills in their source, the time, and an id where there is none. NotFound: no
 // such source; Invalid and TooLarge: an event is refused, as an [EventError];
 // Full and Unavailable: try later.
-func (in *Ingester) Ingest(ctx context.Context, source string, events []Event) (Receipt, error) {
+//
+// A source that waits for the outcome asks each of mayWait first, when the events
+// are durable, and holds none of them any more; false: it does not wait.
+func (in *Ingester) Ingest(ctx context.Context, source string, events []Event, mayWait ...func() bool) (Receipt, error) {
 	route := in.catalog.Route(source)
 	if route == nil {
 		return Receipt{}, noSource(source)
 	}
-	r, err := in.ingest(ctx, route, events)
+	r, err := in.ingest(ctx, route, events, mayWait...)
 	if err != nil {
 		in.count(source, &r, len(events))
 		if CodeOf(err) == Conflict { // of events that another request has in hand
@@ -80,7 +83,7 @@ func (in *Ingester) count(source string, r *Receipt, refused int) {
 	o.events(source, EventsRefused, refused)
 }
 
-func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (Receipt, error) {
+func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event, mayWait ...func() bool) (Receipt, error) {
 	now := in.ports.Clock.Now()
 	ids := make([]string, len(events))
 	for i := range events {
@@ -96,24 +99,13 @@ func (in *Ingester) ingest(ctx context.Context, route *Route, events []Event) (R
 	if err != nil {
 		return Receipt{}, err
 	}
-	source := route.Source
-	until := now.Add(source.RespondTimeout)
-	p.unsure = p.unsure || !in.canWait()
-	if p.waits && !p.unsure {
-		p.ids = unique(ids)
-		defer in.forget(ctx, source.Name, p.ids, now)
-		if err := in.expect(ctx, source.Name, p.ids, now); err != nil {
-			return Receipt{}, err
-		}
+	if p.waits {
+		return in.storeAndWait(ctx, route.Source, p, ids, now, mayWait)
 	}
 	if err := in.store(ctx, now, p); err != nil {
 		return Receipt{}, err
 	}
-	r := p.receipt(ids)
-	if p.waits && r.Accepted > 0 {
-		r.Status = in.await(ctx, source.Name, p, now, until)
-	}
-	return r, nil
+	return p.receipt(ids), nil
 }
 
 // admit completes an event, or refuses it.

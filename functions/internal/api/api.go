@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,7 +33,7 @@ type Backend struct {
 
 // Ingester takes events in; see [core.Ingester].
 type Ingester interface {
-	Ingest(ctx context.Context, source string, events []core.Event) (core.Receipt, error)
+	Ingest(ctx context.Context, source string, events []core.Event, mayWait ...func() bool) (core.Receipt, error)
 }
 
 // Replayer sends dead letters again; see [core.Replayer].
@@ -71,6 +72,9 @@ type Options struct {
 	// MaxBodyBytes bounds the memory of all bodies that are being taken in at
 	// a time; 0: 128 MiB. Each may need three times as much again on its way.
 	MaxBodyBytes int64
+	// MaxWaiting bounds how many callers wait at a time for what becomes of their
+	// events, which others do not: more are answered pending; 0: 4,096.
+	MaxWaiting int64
 	// Working ends when the process stops: flushes under way begin no more sends.
 	// Grace ends when those sends are cut off, too. nil: they do not end.
 	Working, Grace context.Context //nolint:containedctx // of the process, not of a call
@@ -88,6 +92,7 @@ type handler struct {
 	control   gate
 	inflaters sync.Pool    // of *gzip.Reader
 	memory    atomic.Int64 // left for bodies, in bytes
+	seats     atomic.Int64 // left for callers that wait
 }
 
 // source is a source with who may send to it.
@@ -118,6 +123,7 @@ func New(b Backend, o Options) (http.Handler, error) {
 	}
 	h := &handler{Backend: b, Options: o, sources: make(map[string]*source)}
 	h.memory.Store(o.MaxBodyBytes)
+	h.seats.Store(cmp.Or(o.MaxWaiting, 4096))
 	k := keyring{resolve: o.Resolve}
 	c := b.Catalog.Config()
 	if b.Store != nil {

@@ -51,7 +51,10 @@ func (h *handler) ingestBatch(w http.ResponseWriter, r *http.Request, name strin
 	if err != nil {
 		return h.turnedAway(name, max(1, len(elements)), err)
 	}
-	receipt, err := h.Ingester.Ingest(r.Context(), name, events)
+	for i := range elements {
+		elements[i].Body = nil // the events have it, and are let go of while somebody waits
+	}
+	receipt, err := h.store(r.Context(), name, events, &m)
 	if err != nil {
 		return locate(err, form.unit, elements)
 	}

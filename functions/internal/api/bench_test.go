@@ -20,7 +20,7 @@ import (
 // instant accepts everything, and does nothing with it.
 type instant struct{ ids []string }
 
-func (i instant) Ingest(_ context.Context, _ string, events []core.Event) (core.Receipt, error) {
+func (i instant) Ingest(_ context.Context, _ string, events []core.Event, _ ...func() bool) (core.Receipt, error) {
 	return core.Receipt{Accepted: len(events), IDs: i.ids[:len(events)]}, nil
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,11 +24,22 @@ func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) er
 	if err != nil {
 		return h.turnedAway(name, 1, err)
 	}
-	receipt, err := h.Ingester.Ingest(r.Context(), name, []core.Event{e})
+	receipt, err := h.store(r.Context(), name, []core.Event{e}, &m)
 	if err != nil {
 		return err
 	}
 	return accepted(w, &receipt)
+}
+
+// store stores a request's events. Whoever then waits for what becomes of them
+// holds no memory for their bodies, but one of the seats.
+func (h *handler) store(ctx context.Context, source string, events []core.Event, m *ration) (core.Receipt, error) {
+	seat := ration{left: &h.seats}
+	defer seat.giveBack()
+	return h.Ingester.Ingest(ctx, source, events, func() bool {
+		m.giveBack()
+		return seat.take(1) == nil
+	})
 }
 
 // event is the event that a request to a source is.

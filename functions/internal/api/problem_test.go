@@ -28,7 +28,7 @@ type failing struct {
 	panic any
 }
 
-func (f failing) Ingest(context.Context, string, []core.Event) (core.Receipt, error) {
+func (f failing) Ingest(context.Context, string, []core.Event, ...func() bool) (core.Receipt, error) {
 	if f.panic != nil {
 		panic(f.panic)
 	}

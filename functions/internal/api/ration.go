@@ -7,15 +7,15 @@ import (
 	"sluice/core"
 )
 
-// ration is what a request's body holds of the memory that all bodies
-// together may have, so that many large requests at once can't fill it. It
-// grows as bytes arrive, not as they are announced.
+// ration is what a request holds of what all together may have. Of the memory
+// for their bodies it grows as bytes arrive, not as they are announced, so that
+// many large requests at once can't fill it.
 type ration struct {
-	left *atomic.Int64 // shared, in bytes
+	left *atomic.Int64 // shared
 	held int64
 }
 
-// take takes n more bytes, or says that there are none.
+// take takes n more, or says that there are none.
 func (m *ration) take(n int64) error {
 	if m.left.Add(-n) < 0 {
 		m.left.Add(n)
@@ -26,5 +26,8 @@ func (m *ration) take(n int64) error {
 	return nil
 }
 
-// giveBack ends the request.
-func (m *ration) giveBack() { m.left.Add(m.held) }
+// giveBack gives back all of it.
+func (m *ration) giveBack() {
+	m.left.Add(m.held)
+	m.held = 0
+}

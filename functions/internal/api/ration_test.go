@@ -1,13 +1,17 @@
 package api_test
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
+	"sluice/core"
 	"sluice/functions/internal/api"
 )
 
@@ -37,6 +41,64 @@ func TestBodiesShareMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, <-answered)
 	require.Equal(t, http.StatusAccepted, h.post("/v1/sources/orders", body).Code)
+}
+
+// waiting is an ingester whose callers wait: each says whether it may, and which
+// bodies it holds is up to the garbage collector.
+type waiting struct {
+	t    *testing.T
+	may  chan bool
+	done chan struct{}
+}
+
+func (w waiting) Ingest(_ context.Context, _ string, events []core.Event, mayWait ...func() bool) (core.Receipt, error) {
+	r := core.Receipt{Accepted: len(events), IDs: make([]string, len(events)), Status: core.StatusPending}
+	body := weak.Make(&events[0].Body[0])
+	events = nil //nolint:ineffassign,wastedassign // it is stored
+	may := true
+	for _, f := range mayWait {
+		may = f() && may
+	}
+	if may {
+		runtime.GC()
+		if body.Value() != nil {
+			w.t.Error("the body is still held")
+		}
+	}
+	w.may <- may
+	if may {
+		<-w.done
+		r.Status = core.StatusDelivered
+	}
+	return r, nil
+}
+
+// Callers who wait for what becomes of their events hold no memory that others
+// need, and are bounded in number.
+func TestWhoWaitsKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	const seats = 5
+	h := setup(t)
+	w := waiting{t, make(chan bool, 2*seats), make(chan struct{})}
+	catalog, err := core.NewCatalog(config(), nil)
+	require.NoError(t, err)
+	h.handler = h.newHandler(catalog, api.Options{MaxBodyBytes: 100_000, MaxWaiting: seats}, w)
+	body := `["` + strings.Repeat("x", 60_000) + `"]`
+	answered := make(chan int, 2*seats)
+	for i := range 2 * seats {
+		path := sourcePath + strings.Repeat("/batch", i%2)
+		go func() { answered <- h.post(path, body, "Content-Type", "application/json").Code }()
+		require.Equal(t, i < seats, <-w.may, "%d wait already", i)
+	}
+	for range seats {
+		require.Equal(t, http.StatusAccepted, <-answered)
+	}
+	close(w.done)
+	for range seats {
+		require.Equal(t, http.StatusOK, <-answered)
+	}
+	go h.post(sourcePath, body)
+	require.True(t, <-w.may, "all seats are free again")
 }
 
 // Requests that announce large bodies and send nothing keep nobody out.

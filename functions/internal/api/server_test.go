@@ -66,7 +66,7 @@ type leaving struct {
 	left    chan error
 }
 
-func (l leaving) Ingest(ctx context.Context, _ string, _ []core.Event) (core.Receipt, error) {
+func (l leaving) Ingest(ctx context.Context, _ string, _ []core.Event, _ ...func() bool) (core.Receipt, error) {
 	close(l.started)
 	<-ctx.Done()
 	l.left <- ctx.Err()

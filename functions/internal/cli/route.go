@@ -179,9 +179,9 @@ type recorder struct {
 }
 
 // Ingest remembers the events as they came, without the ids that are made.
-func (r *recorder) Ingest(ctx context.Context, source string, events []core.Event) (core.Receipt, error) {
+func (r *recorder) Ingest(ctx context.Context, source string, events []core.Event, mayWait ...func() bool) (core.Receipt, error) {
 	r.events = append(r.events, events...)
-	return r.Ingester.Ingest(ctx, source, events)
+	return r.Ingester.Ingest(ctx, source, events, mayWait...)
 }
 
 // explain posts the event to the API over a store that only looks on, so that
