@@ -18,9 +18,10 @@ type parts struct {
 	fates   []fate       // of the events, in order; nil: nobody asks, as all are kept
 	waits   bool         // somebody waits for the outcome
 	unsure  bool         // which can't be known, or not in time
-	stored  []place      // where to look for it
 	changed bool         // a part's Change is made
+	stored  []place      // where to look for it
 	ids     []string     // of the events that it is awaited of, each once
+	in      *input       // the event that programs run on
 }
 
 // owner is whose a part is.
@@ -67,6 +68,7 @@ func (in *Ingester) parts(ctx context.Context, route *Route, events []Event, now
 		return nil, err
 	}
 	in.copies(ctx, p, at, route, events, now)
+	p.in = nil
 	return p, nil
 }
 
@@ -138,7 +140,7 @@ func (in *Ingester) copies(ctx context.Context, p *parts, at map[Ref]int, route 
 // route puts an event into its part for one buffer, if that wants it.
 func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subscription, e *Event, i int, now Millis) error {
 	if s.programmed() {
-		out, keep, err := s.apply(ctx, e)
+		out, keep, err := s.run(ctx, p.input(e))
 		if err != nil {
 			return Errorf(CodeOf(err), "buffer %s: %s", s.Buffer.Name, DetailOf(err))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"sluice/core"
 	"sluice/core/jsonbody"
 	"sluice/core/render"
 )
@@ -78,7 +79,7 @@ func (p *Program) Run(ctx context.Context, in render.Input) (out []byte, ok bool
 			out, ok, err = nil, false, fault("the program fails") // what it panics with may hold values
 		}
 	}()
-	v, err := payload(in)
+	v, err := decoded(in)
 	if err != nil {
 		return nil, false, err
 	}
@@ -95,6 +96,15 @@ func (p *Program) Run(ctx context.Context, in render.Input) (out []byte, ok bool
 	}
 	out, err = encode(v, max(MaxOutput, 2*len(in.Body())))
 	return out, err == nil, err
+}
+
+// decoded is the payload, which whoever runs several programs on it may keep:
+// gojq changes no value that it is given.
+func decoded(in render.Input) (any, error) {
+	if d, ok := in.(core.Decoder); ok {
+		return d.Decoded(func() (any, error) { return payload(in) })
+	}
+	return payload(in)
 }
 
 // bind is the values of the program's variables.
