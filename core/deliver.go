@@ -98,6 +98,14 @@ func (d *Deliverer) Deliver(ctx context.Context, del Delivery) (more bool, err e
 // ship takes what is next, sends and settles it. nil: nothing was to be sent.
 func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 	store := context.WithoutCancel(ctx) // only a send is cut off, not the steps around it
+	if e.sub.Buffer.Shadow && d.ports.Copies != nil {
+		var done context.CancelFunc
+		if ctx, done = d.ports.Copies(ctx); ctx.Err() != nil {
+			done()
+			return nil, nil // copies wait until the process runs again
+		}
+		defer done()
+	}
 	defer d.unused(store, e)
 	s, err := d.take(store, e)
 	if err != nil || s == nil {

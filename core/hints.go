@@ -29,6 +29,10 @@ type Ports struct {
 	// Slot waits until one more send to a destination may be under way in this
 	// process, beside those of the queue; release ends it. nil: at once.
 	Slot func(ctx context.Context, destination string) (release func(), err error)
+
+	// Copies narrows the context of what ships a shadow, which may end sooner than
+	// other sends when the process stops. nil: it is as theirs.
+	Copies func(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // armCheck arms the check of a group, unless only a flush delivers it: then the

@@ -48,6 +48,7 @@ func (n *node) drain(server *http.Server, o *ServeOptions) (end func() error) {
 
 // empty drains the store until ctx ends.
 func (n *node) empty(ctx context.Context, server *http.Server, o *ServeOptions) error {
+	defer time.AfterFunc(n.copies, n.endCopy).Stop()
 	n.quiet(ctx, server, o)
 	told, done := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -76,27 +77,46 @@ func (n *node) quiet(ctx context.Context, server *http.Server, o *ServeOptions) 
 }
 
 // flushAll makes final flushes until nothing is left that one may ship, or ctx
-// ends. A buffer that fails is tried no more. What has been held until now goes on
-// to its buffer first.
+// ends: of shadows last, for a while, and what is left of those is no failure.
 func (n *node) flushAll(ctx context.Context) error {
 	s, done := n.use()
 	defer done()
+	copying, end := context.WithCancel(context.Background())
+	defer end()
 	ports := n.parts.ports
 	ports.Sender, ports.Sleep = s.senders.Sender, system.Sleep // it waits for tokens though the work of the process has ended
+	ports.Copies = until(copying)
 	flusher := core.NewFlusher(s.catalog, ports, n.parts.cadence)
-	var failed []error
-	for o := (core.FlushOptions{Final: true, Force: true, While: ctx}); ; {
-		moved, err := n.flushHeld(ctx, flusher)
-		failed = append(failed, err)
-		if o.Only != nil {
-			o.Only = append(o.Only, moved...)
+	err := n.flushUntilEmpty(ctx, s.catalog, flusher, false)
+	defer time.AfterFunc(n.copies, end).Stop()
+	ctx, stop := until(copying)(ctx)
+	defer stop()
+	if e := n.flushUntilEmpty(ctx, s.catalog, flusher, true); e != nil {
+		n.log.Info("copies are left, which nothing waits for", "error", e)
+	}
+	return err
+}
+
+// flushUntilEmpty makes final flushes of the shadows, or of all others, until
+// nothing is left that one may ship, or ctx ends. A buffer that fails is tried no
+// more. What has been held until now goes on to its buffer first.
+func (n *node) flushUntilEmpty(ctx context.Context, c *core.Catalog, flusher *core.Flusher, shadows bool) error {
+	var only []string
+	for i := range c.Config().Buffers {
+		if b := &c.Config().Buffers[i]; b.Shadow == shadows {
+			only = append(only, b.Name)
 		}
-		r, err := flusher.Flush(n.sending, o)
+	}
+	var failed []error
+	for len(only) > 0 && ctx.Err() == nil {
+		moved, err := n.flushHeld(ctx, c, flusher, shadows)
+		failed = append(failed, err)
+		r, err := flusher.Flush(n.sending, core.FlushOptions{Final: true, Force: true, While: ctx, Only: append(only, moved...)})
 		if err != nil {
 			return err
 		}
 		failed = append(failed, r.Err())
-		o.Only = nil
+		only = nil
 		for i := range r.Buffers {
 			b := &r.Buffers[i]
 			if b.Skipped {
@@ -104,32 +124,27 @@ func (n *node) flushAll(ctx context.Context) error {
 			}
 			tellFlush(n.log, b, ctx.Err() != nil)
 			if b.Err == nil && b.Rows > 0 { // a flush ships a hundred batches of a group at the most
-				o.Only = append(o.Only, b.Buffer)
+				only = append(only, b.Buffer)
 			}
 		}
-		if o.Only == nil || ctx.Err() != nil {
-			return errors.Join(failed...)
-		}
 	}
+	return errors.Join(failed...)
 }
 
-// flushHeld moves what was held, and is not any more, on to its buffers, whose
-// names it returns.
-func (n *node) flushHeld(ctx context.Context, f *core.Flusher) (moved []string, err error) {
+// flushHeld moves what was held, and is not any more, on to its buffers, shadows
+// or others, whose names it returns.
+func (n *node) flushHeld(ctx context.Context, c *core.Catalog, f *core.Flusher, shadows bool) (moved []string, err error) {
 	left, err := n.left()
 	var failed []error
 	for i := range left {
 		of, held := core.Held(left[i].Buffer)
-		if !held {
+		if sub := c.Buffer(of); !held || sub == nil || sub.Buffer.Shadow != shadows {
 			continue
 		}
 		r, err := f.FlushBuffer(n.sending, left[i].Buffer, core.FlushOptions{Final: true, Force: true, While: ctx})
-		switch {
-		case err != nil: // its buffer is not configured
-			continue
-		case r.Err != nil:
+		if err = errors.Join(err, r.Err); err != nil {
 			tellFlush(n.log, &r, ctx.Err() != nil)
-			failed = append(failed, r.Err)
+			failed = append(failed, err)
 		}
 		if r.Rows > 0 && !slices.Contains(moved, of) {
 			moved = append(moved, of)
@@ -163,7 +178,7 @@ func (n *node) progress(ctx context.Context) {
 }
 
 // tellLeft logs what a drain has left for the next start, and returns how many
-// items of it are in configured buffers and might have been shipped.
+// items of it, no copies, are in configured buffers and might have been shipped.
 func (n *node) tellLeft() (stuck int64, err error) {
 	s, done := n.use()
 	defer done()
@@ -177,9 +192,11 @@ func (n *node) tellLeft() (stuck int64, err error) {
 	for i := range left {
 		l := &left[i]
 		why := "the buffer is not configured"
-		if s.catalog.Buffer(l.Buffer) != nil {
+		if sub := s.catalog.Buffer(l.Buffer); sub != nil {
 			why = reasons(l)
-			stuck += l.Stuck()
+			if !sub.Buffer.Shadow {
+				stuck += l.Stuck()
+			}
 		}
 		n.log.Info("left for the next start", "buffer", core.Owner(l.Buffer), "items", l.Items, "groups", l.Groups, "why", why)
 	}

@@ -22,6 +22,13 @@ import (
 	"sluice/infra/timer"
 )
 
+// copiesGrace is how long copies under way may go on at a stop, if others may at
+// least as long.
+const copiesGrace = 5 * time.Second
+
+// heldMoves is how many batches of one buffer's held events go on to it at a time.
+const heldMoves = 4
+
 // sweepEvery is how often the node looks for what lost hints left behind.
 const sweepEvery = time.Minute
 
@@ -35,11 +42,14 @@ type node struct {
 	log   *slog.Logger
 
 	finish time.Duration // how long a source may go on with what it has received
+	copies time.Duration // how long copies under way may go on
 
 	working context.Context //nolint:containedctx // of the process: its end begins the stop
 	endWork context.CancelFunc
 	sending context.Context //nolint:containedctx // of flushes: its end cuts their sends off
 	cut     context.CancelFunc
+	copying context.Context //nolint:containedctx // of shadows: its end cuts their sends off
+	endCopy context.CancelFunc
 
 	mu       sync.RWMutex // held for writing while the services are replaced
 	now      *services
@@ -59,9 +69,10 @@ func (n *node) use() (s *services, done func()) {
 
 func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 	clock := system.Clock()
-	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log, finish: max(min(lastWords, o.Grace/2), 1)}
+	n := &node{store: store, timer: timer.New(clock), sync: sync, log: o.Log, finish: max(min(lastWords, o.Grace/2), 1), copies: min(copiesGrace, o.Grace)}
 	n.working, n.endWork = context.WithCancel(context.Background())
 	n.sending, n.cut = context.WithCancel(context.Background())
+	n.copying, n.endCopy = context.WithCancel(context.Background())
 	n.queue = queue.New(n.concurrency)
 	n.flushing.flush = n.flush
 	n.sources.run = n.receive
@@ -72,7 +83,7 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 		ports: core.Ports{
 			Store: store, Timer: n.timer, Queue: n.queue, DeadLetters: letters,
 			Coordinator: memory.NewCoordinator(), Sleep: n.sleep,
-			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold,
+			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold, Copies: until(n.copying),
 			Observer: observers.Join(
 				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
 			),
@@ -100,14 +111,32 @@ func (n *node) sleep(ctx context.Context, d time.Duration) error {
 	return system.Sleep(ctx, d)
 }
 
+// until narrows contexts to ones that end with another, too.
+func until(end context.Context) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(end, cancel)
+		if end.Err() != nil {
+			cancel() // at once
+		}
+		return ctx, func() {
+			stop()
+			cancel()
+		}
+	}
+}
+
 // concurrency is how many sends to a destination may be under way.
 func (n *node) concurrency(destination string) int {
+	if _, held := core.Held(destination); held {
+		return heldMoves
+	}
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if d := n.now.catalog.Destination(destination); d != nil {
 		return d.Concurrency
 	}
-	return 1 // it was removed, or renamed, while a delivery waited for it
+	return 1 // it was removed, or renamed, while a delivery waited
 }
 
 // start begins to work on a configuration.
@@ -204,9 +233,10 @@ func (n *node) halt() {
 	n.timer.Stop()
 }
 
-// stop ends all work. Sends under way may go on until ctx ends; what is
-// pending stays in the store.
+// stop ends all work. Sends under way may go on until ctx ends, and copies for a
+// while; what is pending stays in the store.
 func (n *node) stop(ctx context.Context) {
+	defer time.AfterFunc(n.copies, n.endCopy).Stop()
 	n.halt()
 	defer context.AfterFunc(ctx, n.cut)()
 	if err := n.queue.Stop(ctx); err != nil {
@@ -219,6 +249,7 @@ func (n *node) stop(ctx context.Context) {
 // A write that hangs is not waited for once ctx has ended, as the process ends.
 func (n *node) close(ctx context.Context) {
 	n.cut()
+	n.endCopy()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -50,3 +50,13 @@ func TestSweepRuns(t *testing.T) {
 		}
 	})
 }
+
+// What is held moves several batches at a time, though it has no destination of
+// its own in the configuration; one that was removed has one.
+func TestConcurrencyOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	n, _, _ := newTestNode(t, configure(t, "", "type: stdout"), io.Discard)
+	require.Equal(t, 4, n.concurrency(core.Holder("b")))
+	require.Equal(t, 16, n.concurrency("out"))
+	require.Equal(t, 1, n.concurrency("gone"))
+}
