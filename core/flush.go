@@ -152,6 +152,16 @@ func (f *Flusher) FlushBuffer(ctx context.Context, buffer string, o FlushOptions
 	return f.buffer(ctx, sub, &o), nil
 }
 
+// FlushHeld moves the events of a buffer that were held, and are not any more, on
+// to it. NotFound: there is no such buffer.
+func (f *Flusher) FlushHeld(ctx context.Context, buffer string, o FlushOptions) (BufferFlush, error) {
+	sub := f.catalog.Buffer(Holder(buffer))
+	if sub == nil {
+		return BufferFlush{}, Errorf(NotFound, "there is no buffer %q", buffer)
+	}
+	return f.buffer(ctx, sub, &o), nil
+}
+
 // named is a buffer of the configuration, or nil: those that hold events are no
 // buffers to a caller.
 func (f *Flusher) named(name string) *Subscription {

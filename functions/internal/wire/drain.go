@@ -141,7 +141,7 @@ func (n *node) flushHeld(ctx context.Context, c *core.Catalog, f *core.Flusher, 
 		if sub := c.Buffer(of); !held || sub == nil || sub.Buffer.Shadow != shadows {
 			continue
 		}
-		r, err := f.FlushBuffer(n.sending, left[i].Buffer, core.FlushOptions{Final: true, Force: true, While: ctx})
+		r, err := f.FlushHeld(n.sending, of, core.FlushOptions{Final: true, Force: true, While: ctx})
 		if err = errors.Join(err, r.Err); err != nil {
 			tellFlush(n.log, &r, ctx.Err() != nil)
 			failed = append(failed, err)
