@@ -14,6 +14,7 @@ import (
 type Breaker struct {
 	Failures int    `json:"failures,omitempty"` // in a row
 	Until    Millis `json:"until,omitempty"`    // open until then; then the next send is a probe
+	Probing  bool   `json:"probing,omitempty"`  // that is under way, and Until its lease's end
 }
 
 // Open reports whether nothing may be sent at now.
@@ -29,7 +30,7 @@ func (b *Breaker) Allow(lease time.Duration, now Millis) (until Millis) {
 	case b.Until > now:
 		return b.Until
 	}
-	b.Until = now.Add(lease)
+	b.Until, b.Probing = now.Add(lease), true
 	return 0
 }
 
@@ -37,7 +38,7 @@ func (b *Breaker) Allow(lease time.Duration, now Millis) (until Millis) {
 func (b *Breaker) Failed(c *BreakerConfig, now Millis) {
 	b.Failures = min(b.Failures+1, c.Failures)
 	if b.Failures >= c.Failures {
-		b.Until = now.Add(c.Cooldown)
+		b.Until, b.Probing = now.Add(c.Cooldown), false
 	}
 }
 
@@ -91,7 +92,7 @@ func (g gate) unused(ctx context.Context, p *probe) {
 		if b.Until != p.until || b.Until <= now {
 			return false // it is about something else by now
 		}
-		b.Until = now
+		b.Until, b.Probing = now, false
 		return true
 	})
 	g.ports.Observer.failed("give a probe back", err)

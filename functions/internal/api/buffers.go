@@ -40,7 +40,7 @@ type BufferState struct {
 // BreakerState is the state of a destination's breaker.
 type BreakerState struct {
 	Destination string `json:"destination,omitempty"` // of a fallback's
-	State       string `json:"state"`                 // closed, open or half-open: the next batch is a probe
+	State       string `json:"state"`                 // closed, open or half-open: the next batch is a probe, or one is under way
 	Until       string `json:"until,omitempty"`       // open until then
 }
 
@@ -176,7 +176,7 @@ func (h *handler) breaker(ctx context.Context, d *core.Destination, now core.Mil
 		return nil, err
 	case b.Until == 0:
 		return &BreakerState{State: "closed"}, nil
-	case b.Open(now):
+	case b.Open(now) && !b.Probing:
 		return &BreakerState{State: "open", Until: timestamp(b.Until)}, nil
 	}
 	return &BreakerState{State: "half-open"}, nil

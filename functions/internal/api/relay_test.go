@@ -108,6 +108,7 @@ func TestBreakers(t *testing.T) {
 		{"closed", core.Breaker{Failures: 3}, api.BreakerState{State: "closed"}},
 		{"open", core.Breaker{Failures: 10, Until: now + 1500}, api.BreakerState{State: "open", Until: "2026-03-01T12:00:02.000Z"}},
 		{"half-open", core.Breaker{Failures: 10, Until: now}, api.BreakerState{State: "half-open"}},
+		{"probing", core.Breaker{Failures: 10, Until: now + 1500, Probing: true}, api.BreakerState{State: "half-open"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
