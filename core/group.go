@@ -179,9 +179,9 @@ type Appended struct {
 	Rev     uint64
 	Reached bool  // it made the group reach MaxItems or MaxBytes
 	Closed  bool  // the group takes no more
-	Shed    bool  // the buffer was full, and the part may be left out
+	Shed    bool  // the buffer was full, and some of the part, which may be, is left out
 	Doubles []int // positions of the part's events that were left out as doubles, in order
-	Stored  int   // when closed: so many of the part's first items are stored all the same, but for the doubles among them; mostly 0
+	Stored  int   // when closed or shed: so many of the part's first items are stored all the same, but for the doubles among them; mostly 0
 	Split   bool  // its items' numbers are not all First and those that follow
 	Changed bool  // its part's Change is made
 }

@@ -199,6 +199,34 @@ func (s *Subscription) part(ref Ref) Part {
 	return part
 }
 
+// Fitting is the position behind the last of the part's events that are stored
+// when there is room for so many, without the doubles, whose positions are known.
+func (p *Part) Fitting(doubles []int, room int64) (end int) {
+	for i := range p.Events {
+		switch {
+		case len(doubles) > 0 && doubles[0] == i:
+			doubles = doubles[1:]
+		case room <= 0:
+			return end
+		default:
+			room--
+			end = i + 1
+		}
+	}
+	return end
+}
+
+// shed is how many of n events were left out, as there was no room.
+func (a *Appended) shed(n int) int {
+	n -= a.Stored
+	for _, at := range a.Doubles {
+		if at >= a.Stored {
+			n--
+		}
+	}
+	return n
+}
+
 // Sampled reports whether the buffer gets an event of some id, as a shadow does not
 // get all of them: the same answer however often it is sent.
 func (s *Subscription) Sampled(id string) bool {
@@ -331,7 +359,8 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 			all.changed = a.Changed
 			continue
 		case a.Shed:
-			in.ports.Observer.shadow(part.Ref.Buffer, ShadowDropped, len(part.Events))
+			in.ports.Observer.shadow(part.Ref.Buffer, ShadowDropped, a.shed(len(part.Events)))
+			in.ports.Observer.late(part.Ref.Buffer, min(o.late, a.Stored))
 			continue
 		case a.First != 0 || len(a.Doubles) == len(part.Events):
 			in.ports.Observer.late(part.Ref.Buffer, o.late)

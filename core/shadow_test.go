@@ -164,6 +164,37 @@ func TestAFullShadowDropsItsCopies(t *testing.T) {
 	}
 }
 
+// A request of more copies than there is room for fills the shadow.
+func TestAShadowTakesWhatFits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		dedupe time.Duration
+		twice  bool // is every event in the request
+		groups int
+	}{"a group": {0, false, 1}, "groups": {0, false, 7}, "doubles": {time.Hour, true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			run(t, config(at1, copied(func(b *core.Buffer) { b.Dedupe = tt.dedupe })), func(r *rig) {
+				r.answers(map[string]int{"copies": 503})
+				var events []core.Event
+				for i := range core.ShadowSize + 1 {
+					e := core.Event{ID: fmt.Sprint(i), Body: fmt.Appendf(nil, `{"k":"%d"}`, int(i)%tt.groups)}
+					events = append(events, e)
+					if tt.twice {
+						events = append(events, e)
+					}
+				}
+				_, err := r.ingester.Ingest(context.Background(), "in", events)
+				require.NoError(t, err)
+				require.Equal(t, 1, r.told.of("shadow dropped"))
+				r.answers(nil)
+				r.at(time.Hour)
+				require.Equal(t, int(core.ShadowSize), r.told.of("shadow delivered"))
+				require.Len(t, r.of("b"), len(events))
+			})
+		})
+	}
+}
+
 func TestAShadowIsNoPartOfTheAnswer(t *testing.T) {
 	run(t, config(at1, copied(), buf(func(b *core.Buffer) { b.Filter = "has yes"; b.Dedupe = time.Hour })), func(r *rig) {
 		send := func(id, body string) core.Receipt {

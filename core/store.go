@@ -67,9 +67,9 @@ type Part struct {
 	Policy *Policy
 	Size   int64 // the most items that the buffer may hold, claimed ones included; 0: no limit
 
-	// Shed says that the part is left out, alone and whole, when its buffer has no
-	// room by Size, in which doubles do not count. A store of many machines also
-	// leaves it out when anything else of its own fails, such as its group's
+	// Shed says that the part's last events are left out, alone, for which its buffer
+	// has no room by Size, in which doubles do not count. A store of many machines
+	// also leaves them out when anything else of the part's own fails, such as its group's
 	// ceiling, or when another request has one of its ids in hand: some of it may
 	// be stored then. Elsewhere what fails by other than Size fails the whole.
 	Shed bool

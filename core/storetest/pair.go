@@ -142,11 +142,15 @@ func (d *pair) foresee(now core.Millis, parts []core.Part) (full, closed bool) {
 			g := d.model.group(p.Ref)
 			next[p.Ref] = &g
 		}
-		if p.Shed && p.Size > 0 && held[p.Ref.Buffer]+int64(len(p.Events)) > p.Size {
+		n := len(p.Events)
+		if p.Shed && p.Size > 0 {
+			n = p.Fitting(nil, p.Size-held[p.Ref.Buffer])
+		}
+		if n == 0 {
 			continue
 		}
-		a, err := next[p.Ref].Append(len(p.Events), 0, p.Life, p.Policy, now)
-		held[p.Ref.Buffer] += int64(len(p.Events))
+		a, err := next[p.Ref].Append(n, 0, p.Life, p.Policy, now)
+		held[p.Ref.Buffer] += int64(n)
 		full = full || err != nil || p.Size > 0 && held[p.Ref.Buffer] > p.Size
 		closed = closed || a.Closed
 	}

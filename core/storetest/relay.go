@@ -9,7 +9,8 @@ import (
 )
 
 var relayTests = []test{
-	{"a part that may be shed is left out, alone, when its buffer is full", relayShed},
+	{"what may be shed is left out, alone, when its buffer is full", relayShed},
+	{"of what may be shed all is stored that there is room for", relayShedSome},
 	{"what was shed is not known as stored", relayShedOnce},
 	{"fallbacks, tokens and holds are kept", relayKeepsFields},
 	{"a change is made with what is stored, or neither is", relayChange},
@@ -37,9 +38,9 @@ func relayShed(t *testing.T, p *probe) {
 			}
 		}
 	}
-	left(start, 0, shed(part(full, policy, start, 4, 2, 10), 4))
-	left(start, 1, part(plain, policy, start, 1, 1, 10), shed(part(other, policy, start, 1, 2, 10), 4), part(plain, policy, start, 2, 1, 10))
-	left(start, 0, shed(part(full, policy, start, 4, 2, 10), 4), shed(part(full, policy, start, 4, 1, 10), 4), part(plain, policy, start, 3, 1, 10))
+	left(start, 0, shed(part(full, policy, start, 4, 2, 10), 3))
+	left(start, 1, part(plain, policy, start, 1, 1, 10), shed(part(other, policy, start, 1, 2, 10), 3), part(plain, policy, start, 2, 1, 10))
+	left(start, 0, shed(part(full, policy, start, 4, 2, 10), 2), shed(part(full, policy, start, 4, 1, 10), 4), part(plain, policy, start, 3, 1, 10))
 	require.Equal(t, []string{"k-1", "k-2", "k-3", "k-4"}, ids(p.pending(full)))
 	require.Equal(t, []string{"k-1", "k-2", "k-3"}, ids(p.pending(plain)))
 	require.True(t, p.empty(other))
@@ -56,6 +57,42 @@ func relayShed(t *testing.T, p *probe) {
 	left(start, -1, shed(part(other, policy, start, 1, 1, 10), 5))
 	left(start, -1, shed(part(other, policy, start, 2, 100, 10), 0))
 	require.Equal(t, []string{"k-3", "k-4", "k-5", "k-6"}, ids(p.pending(full)))
+}
+
+func relayShedSome(t *testing.T, p *probe) {
+	policy := calm()
+	one, two, plain := core.Ref{Buffer: "copies", Key: "k"}, core.Ref{Buffer: "copies", Key: "two"}, core.Ref{Buffer: "b", Key: "k"}
+	stored := func(wanted []int, parts ...core.Part) []core.Appended {
+		t.Helper()
+		p.settle("copies")
+		answers := p.append(start, parts...)
+		for i, a := range answers {
+			require.Equal(t, wanted[i] < len(parts[i].Events), a.Shed, "part %d: %+v", i, a)
+			require.Equal(t, wanted[i] > 0, a.First > 0, "part %d: %+v", i, a)
+			if a.Shed {
+				require.Equal(t, wanted[i], a.Stored, "part %d: %+v", i, a)
+			}
+		}
+		p.reopen()
+		return answers
+	}
+	a := stored([]int{5, 1, 0, 1},
+		shed(part(one, policy, start, 1, 5, 10), 6), shed(part(two, policy, start, 1, 3, 10), 6), shed(part(one, policy, start, 6, 2, 10), 6), part(plain, policy, start, 1, 1, 10))
+	require.True(t, a[0].Armed && a[1].Armed && a[3].Armed && !a[2].Armed)
+	require.Equal(t, []string{"k-1", "k-2", "k-3", "k-4", "k-5"}, ids(p.pending(one)))
+	require.Equal(t, []string{"two-1"}, ids(p.pending(two)))
+	require.Equal(t, int64(10), p.group(two).TailBytes)
+	require.Equal(t, []string{"k-1"}, ids(p.pending(plain)))
+
+	stored([]int{0}, once(shed(part(two, policy, start, 2, 2, 10), 6)))
+	stored([]int{2}, once(shed(part(two, policy, start, 2, 3, 10), 8)))
+	a = stored([]int{4}, once(shed(part(two, policy, start, 2, 5, 10), 10))) // two of which are doubles
+	require.Equal(t, []int{0, 1}, a[0].Doubles)
+	a = stored([]int{0}, once(shed(part(two, policy, start, 4, 4, 10), 10)))
+	require.Equal(t, []int{0, 1}, a[0].Doubles)
+	a = stored([]int{4}, once(shed(part(two, policy, start, 4, 4, 10), 12)))
+	require.Equal(t, []int{0, 1}, a[0].Doubles, "what was shed is free")
+	require.Equal(t, []string{"two-1", "two-2", "two-3", "two-4", "two-5", "two-6", "two-7"}, ids(p.pending(two)))
 }
 
 func relayShedOnce(t *testing.T, p *probe) {

@@ -22,6 +22,7 @@ type writing struct {
 	now    core.Millis
 	bytes  int64
 	answer core.Appended
+	cut    bool  // its last events are left out, as there was no room for them
 	offset int64 // the log's payload bytes before the part
 	armed  bool  // some numbering of it has set checkAt
 	unsure bool  // one may have numbered it without saying so
@@ -152,12 +153,13 @@ func answers(writings []writing) []core.Appended {
 		a[i] = w.answer
 		a[i].Armed = w.armed
 		a[i].Split = w.split && a[i].First != 0
-		if a[i].Closed {
+		a[i].Shed = a[i].Shed || w.cut && !a[i].Closed
+		if a[i].Closed || a[i].Shed {
 			a[i].Stored = w.through(w.stored)
 		}
 		for _, at := range w.doubles {
 			// what is behind a closing is left to the caller, doubles and all
-			if !a[i].Shed && (!a[i].Closed || at < a[i].Stored) {
+			if !a[i].Closed || at < a[i].Stored {
 				a[i].Doubles = append(a[i].Doubles, at)
 			}
 		}

@@ -31,8 +31,9 @@ type size struct {
 }
 
 // room checks parts against the sizes of their buffers, as far as they are
-// known: they are counted by [Store.Maintain]. One without room that may be shed
-// is, as is one of whose buffer that can't be read. Full: another has no room.
+// known: they are counted by [Store.Maintain]. Of one that may be shed those events
+// are for which there is no room, or all when that can't be read. Full: another has
+// no room.
 func (s *Store) room(ctx context.Context, writings []writing) error {
 	var asked map[string]int64
 	for i := range writings {
@@ -50,6 +51,9 @@ func (s *Store) room(ctx context.Context, writings []writing) error {
 		switch {
 		case err == nil && held+more <= p.Size:
 			asked[owner] = more
+		case err == nil && p.Shed && held+asked[owner] < p.Size:
+			w.keep(p.Size - held - asked[owner])
+			asked[owner] = p.Size - held
 		case p.Shed:
 			w.answer.Shed = true
 		case err != nil:
@@ -60,6 +64,13 @@ func (s *Store) room(ctx context.Context, writings []writing) error {
 		}
 	}
 	return nil
+}
+
+// keep leaves all events but the first n out of a part.
+func (w *writing) keep(n int64) {
+	kept := *w.Part
+	kept.Events = kept.Events[:n]
+	w.Part, w.cut = &kept, true
 }
 
 // held is about how many items a buffer has.

@@ -202,13 +202,11 @@ func (s *Store) number(now core.Millis, part *core.Part, items []payload, ids []
 	if n == 0 && doubles != nil {
 		return core.Appended{Doubles: doubles}, nil
 	}
-	switch full := part.Size > 0 && s.index.held(core.Owner(part.Ref.Buffer))+int64(n) > part.Size; {
+	held := s.index.held(core.Owner(part.Ref.Buffer))
+	switch full := part.Size > 0 && held+int64(n) > part.Size; {
 	case full && part.Shed:
 		s.unsee(sighted)
-		for i := range items {
-			items[i].out = true
-		}
-		return core.Appended{Shed: true}, nil
+		return s.shed(now, part, items, ids, doubles, part.Size-held)
 	case full:
 		return core.Appended{}, &core.Error{Code: core.Full, RetryAfter: time.Second,
 			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", core.Owner(part.Ref.Buffer), part.Size)}
@@ -232,6 +230,23 @@ func (s *Store) number(now core.Millis, part *core.Part, items []payload, ids []
 	s.meta = appendPart(s.meta, gr, &gr.Group, n, windowOf(part))
 	s.list(&u)
 	return a, nil
+}
+
+// shed applies what there is room for of a part, of which nothing is sighted.
+func (s *Store) shed(now core.Millis, part *core.Part, items []payload, ids []idHash, doubles []int, room int64) (a core.Appended, err error) {
+	fitting := *part
+	n := part.Fitting(doubles, room)
+	fitting.Events = part.Events[:n]
+	for i := range items[n:] {
+		items[n+i].out = true
+	}
+	if room > 0 {
+		a, err = s.number(now, &fitting, items[:n], ids[:min(n, len(ids))])
+	}
+	if !a.Closed {
+		a.Shed, a.Stored, a.Doubles = true, n, doubles
+	}
+	return a, err
 }
 
 // list lists a part's items in the meta.

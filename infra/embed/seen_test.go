@@ -132,7 +132,7 @@ func TestSeenRollsBack(t *testing.T) {
 	closed.Policy = windowed()
 	shed.Size, shed.Shed = 1, true
 	full.Size = 1
-	for _, parts := range [][]core.Part{{onceOnly("k", "1", "2"), closed}, {onceOnly("k", "1", "2"), full}, {shed}} {
+	for _, parts := range [][]core.Part{{onceOnly("k", "1", "2"), closed}, {onceOnly("k", "1", "2"), full}, {shed, closed}} {
 		_, err := s.Append(ctx, now, parts)
 		require.True(t, err == nil || core.CodeOf(err) == core.Full, "%v", err)
 		ids, _ := known(s)

@@ -81,9 +81,10 @@ func (r *request) number(p *core.Part) (core.Appended, error) {
 		return core.Appended{Doubles: doubles}, nil
 	}
 	n, buffer := int64(len(events)), core.Owner(p.Ref.Buffer)
-	switch full := p.Size > 0 && r.s.held(buffer)+r.stored[buffer]+n > p.Size; {
+	held := r.s.held(buffer) + r.stored[buffer]
+	switch full := p.Size > 0 && held+n > p.Size; {
 	case full && p.Shed:
-		return core.Appended{Shed: true}, nil
+		return r.shed(p, doubles, p.Size-held)
 	case full:
 		return core.Appended{}, &core.Error{Code: core.Full, RetryAfter: time.Second,
 			Detail: fmt.Sprintf("buffer %s is full: it holds at most %d events (size)", buffer, p.Size)}
@@ -101,6 +102,19 @@ func (r *request) number(p *core.Part) (core.Appended, error) {
 	r.added[p.Ref] = append(r.added[p.Ref], events...)
 	maps.Copy(r.seen, seen)
 	return a, nil
+}
+
+// shed applies what there is room for of a part.
+func (r *request) shed(p *core.Part, doubles []int, room int64) (a core.Appended, err error) {
+	fitting := *p
+	fitting.Events = p.Events[:p.Fitting(doubles, room)]
+	if room > 0 {
+		a, err = r.number(&fitting)
+	}
+	if !a.Closed {
+		a.Shed, a.Stored, a.Doubles = true, len(fitting.Events), doubles
+	}
+	return a, err
 }
 
 // sift parts a part's events from its doubles, whose positions it returns, and
