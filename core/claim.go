@@ -170,8 +170,8 @@ func (g *Group) Renew(id string, lease uint64, p *Policy, now Millis) error {
 }
 
 // Advance settles the rows of a claim up to number sent, made by the settings
-// fold, and makes the next of them a first attempt under a new lease. Conflict:
-// the lease has passed on; nothing changes.
+// fold, and makes the next of them a first attempt; the lease begins anew.
+// Conflict: it has passed on; nothing changes.
 func (g *Group) Advance(id string, lease uint64, fold string, sent int, p *Policy, now Millis) error {
 	c, err := g.held(id, lease)
 	if err != nil {
@@ -184,8 +184,8 @@ func (g *Group) Advance(id string, lease uint64, fold string, sent int, p *Polic
 	return nil
 }
 
-// Fall hands a claim to the next destination in line, as a first attempt under a
-// new lease. Conflict: the lease has passed on; nothing changes.
+// Fall hands a claim to the next destination in line, as a first attempt; the
+// lease begins anew. Conflict: it has passed on; nothing changes.
 func (g *Group) Fall(id string, lease uint64, p *Policy, now Millis) error {
 	c, err := g.held(id, lease)
 	if err != nil {
