@@ -214,9 +214,9 @@ func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
 	return waiting
 }
 
-// mourn leaves word of dead letters for sources that wait for the outcome. Until
+// leaveWord leaves word of dead letters for sources that wait for the outcome. Until
 // it has, they must not be settled: they would seem delivered.
-func (d *Deliverer) mourn(ctx context.Context, items []Item) error {
+func (d *Deliverer) leaveWord(ctx context.Context, items []Item) error {
 	if d.ports.Coordinator == nil {
 		return nil // nobody can wait
 	}

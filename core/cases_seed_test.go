@@ -16,7 +16,7 @@ import (
 func TestOrderWhileDeadLettersAreDown(t *testing.T) {
 	c := config(at1, ordered, attempts(2, time.Second, time.Second))
 	run(t, c, func(r *rig) {
-		r.burial = func() error { return core.Errorf(core.Unavailable, "down") }
+		r.failPut = func() error { return core.Errorf(core.Unavailable, "down") }
 		r.replies(func(_ string, b *core.Batch) core.Response {
 			if b.Group == "k" {
 				return core.Response{Status: 500}

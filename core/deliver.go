@@ -52,17 +52,17 @@ type shipment struct {
 
 	group    Group // as this deliverer has last read or written it
 	claim    Claim
-	items    []Item  // of the batch that is next
-	at       []int   // which of them its destination's filter and transform have left; nil: all
-	lost     []grave // what those failed on, an item each
-	rows     []Item  // of a claim that leaves in rows: those not yet settled
-	free     func()  // gives back what its next send has of a fallback's slots
-	deadline Millis  // since when it could have been sent
-	taken    Millis  // when its claim was recovered; 0: it is new
-	was      Millis  // CheckAt before this deliverer took or renewed its claim
-	again    bool    // the rows that are left must be read again
-	full     bool    // the claim left items behind that were there
-	left     *leave  // of the last send, if that was of held events
+	items    []Item        // of the batch that is next
+	at       []int         // which of them its destination's filter and transform have left; nil: all
+	lost     []undelivered // what those failed on, an item each
+	rows     []Item        // of a claim that leaves in rows: those not yet settled
+	free     func()        // gives back what its next send has of a fallback's slots
+	deadline Millis        // since when it could have been sent
+	taken    Millis        // when its claim was recovered; 0: it is new
+	was      Millis        // CheckAt before this deliverer took or renewed its claim
+	again    bool          // the rows that are left must be read again
+	full     bool          // the claim left items behind that were there
+	left     *leave        // of the last send, if that was of held events
 	result   step
 }
 
@@ -339,7 +339,7 @@ func (d *Deliverer) rest(ctx context.Context, s *shipment) {
 }
 
 // sent notes what came of a send of n rows, of which some were lost before it.
-func (r *step) sent(resp *Response, o Outcome, n int, lost []grave) {
+func (r *step) sent(resp *Response, o Outcome, n int, lost []undelivered) {
 	r.rows += n
 	r.outcome, r.silent = o, resp.Status == 0
 	if o == Delivered || o == Partial {

@@ -274,11 +274,11 @@ func TestEndpointDownForAnHour(t *testing.T) {
 		require.Less(t, len(letters), groups/2, "most outlive an hour")
 		for _, l := range letters {
 			require.Equal(t, 20, l.Attempts)
-			require.Equal(t, 20, sends[l.Group], "buried before its attempts were used up")
+			require.Equal(t, 20, sends[l.Group], "given up before its attempts were used up")
 		}
 		stats, err := r.store.Stats(context.Background())
 		require.NoError(t, err)
-		require.Empty(t, stats, "everything was delivered or buried")
+		require.Empty(t, stats, "everything was delivered, or a dead letter")
 	})
 }
 
@@ -326,7 +326,7 @@ func TestDeadLetterQueueDown(t *testing.T) {
 		r.answer = fails(400, 1000)
 		var down atomic.Bool
 		down.Store(true)
-		r.burial = func() error {
+		r.failPut = func() error {
 			if down.Load() {
 				return core.Errorf(core.Unavailable, "the dead-letter queue is down")
 			}
@@ -430,7 +430,7 @@ func TestRefusedItems(t *testing.T) {
 				letters = append(letters, fmt.Sprintf("%d %s", found[i].Item.Seq-first, found[i].Reason))
 			}
 			require.Equal(t, tc.letters, letters)
-			require.Equal(t, len(letters), m.buried)
+			require.Equal(t, len(letters), m.told)
 			require.Empty(t, m.group("k"))
 		})
 	}

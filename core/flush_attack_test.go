@@ -18,7 +18,7 @@ func TestDeadLettersOfRowsUnderOtherSettings(t *testing.T) {
 	t.Parallel()
 	d := newDock(t)
 	letters := map[string]string{}
-	d.bury = func(put []core.DeadLetter) error {
+	d.beforePut = func(put []core.DeadLetter) error {
 		for i := range put {
 			if was, known := letters[put[i].ID]; known {
 				require.Equal(t, was, string(put[i].Item.Body), "letter %s", put[i].ID)

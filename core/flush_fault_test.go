@@ -291,7 +291,7 @@ func TestFlushBuriesWhatIsRefusedForGood(t *testing.T) {
 	require.Empty(t, d.busyGroups())
 
 	p.keys("x")
-	d.bury = func([]core.DeadLetter) error { return broken() }
+	d.beforePut = func([]core.DeadLetter) error { return broken() }
 	r = p.flush(core.FlushOptions{})
 	require.ErrorContains(t, r.Err, "status 400")
 	require.Equal(t, []string{"x"}, d.busyGroups(), "not dropped")

@@ -332,7 +332,7 @@ func (r *rig) flusher(c *core.Config) *core.Flusher {
 	catalog, err := core.NewCatalog(c, toy)
 	require.NoError(r.t, err)
 	return core.NewFlusher(catalog, core.Ports{
-		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Coordinator: r.shared, Sleep: sleep,
+		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: letterQueue{r}, Coordinator: r.shared, Sleep: sleep,
 		Clock:    core.ClockFunc(func() core.Millis { return core.At(time.Now()) }),
 		Rand:     fullWait{},
 		Sender:   func(name string) core.Sender { return sender{r, name} },

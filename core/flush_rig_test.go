@@ -31,7 +31,7 @@ type dock struct {
 	due, read func() error                    // before the store is read
 	look      func(core.Ref) error            // before a record is read
 	write     func(core.Ref) error            // before one is changed
-	bury      func([]core.DeadLetter) error   // before dead letters are put
+	beforePut func([]core.DeadLetter) error   // before dead letters are put
 	answer    func(*core.Batch) core.Response // nil: 200
 	page      func(core.Span) core.Page       // instead of what is stored
 	slot      func() error                    // before a send may be under way
@@ -346,8 +346,8 @@ func (q dockQueue) Hand(_ context.Context, del core.Delivery) error {
 type dockLetters struct{ d *dock }
 
 func (l dockLetters) Put(ctx context.Context, letters []core.DeadLetter) error {
-	if l.d.bury != nil {
-		if err := l.d.bury(letters); err != nil {
+	if l.d.beforePut != nil {
+		if err := l.d.beforePut(letters); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func TestLateDelivererBuriesNothing(t *testing.T) {
 			require.Equal(t, m.sent[0].ID, m.sent[1].ID)
 			require.Empty(t, m.group("k"))
 			require.Zero(t, m.deadLetters())
-			require.Zero(t, m.buried, "and counts none")
+			require.Zero(t, m.told, "and counts none")
 		})
 	}
 }

@@ -44,7 +44,7 @@ type manual struct {
 	sent   []sent
 	checks int
 	ids    int
-	buried int // dead letters that the observer was told of
+	told   int // dead letters that the observer was told of
 }
 
 func newManual(t *testing.T, c *core.Config) *manual {
@@ -71,7 +71,7 @@ func (m *manual) configure(c *core.Config) {
 			m.ids++
 			return fmt.Sprintf("id%06d", m.ids)
 		}),
-		Observer: &core.Observer{DeadLetters: func(_, _ string, n int) { m.buried += n }},
+		Observer: &core.Observer{DeadLetters: func(_, _ string, n int) { m.told += n }},
 	}
 	m.ingester = core.NewIngester(m.catalog, ports)
 	m.checker = core.NewChecker(m.catalog, ports)

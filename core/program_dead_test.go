@@ -15,7 +15,7 @@ import (
 // puts counts how often each item was put as a dead letter.
 func (d *dock) puts() map[string]int {
 	times := make(map[string]int)
-	d.bury = func(letters []core.DeadLetter) error {
+	d.beforePut = func(letters []core.DeadLetter) error {
 		for i := range letters {
 			times[string(letters[i].Item.Body)]++
 		}
@@ -35,7 +35,7 @@ func failing(attempts int, change ...func(*core.Buffer)) *core.Config {
 
 // Where putting a letter is a message, one that is put at each of twenty attempts
 // would be twenty.
-func TestWhatAProgramFailsOnIsBuriedOnce(t *testing.T) {
+func TestWhatAProgramFailsOnIsADeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer func(*core.Batch) core.Response
@@ -75,7 +75,7 @@ func TestWhatAProgramFailsOnIsBuriedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramFailsOnIsBuriedOnceThoughTheSendIsPutOff(t *testing.T) {
+func TestWhatAProgramFailsOnIsADeadLetterOnceThoughTheSendIsPutOff(t *testing.T) {
 	t.Parallel()
 	d := newDock(t)
 	p := d.process(failing(20))
@@ -101,7 +101,7 @@ func TestAnErrorOfOurOwnIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(d *dock, fail func() error){
 		"a dead letter that can't be put": func(d *dock, fail func() error) {
-			d.bury = func([]core.DeadLetter) error { return fail() }
+			d.beforePut = func([]core.DeadLetter) error { return fail() }
 		},
 		"a word that can't be left": func(d *dock, fail func() error) { d.turns.fail = fail },
 	} {
@@ -144,7 +144,7 @@ func TestAnErrorOfOurOwnIsNoAttempt(t *testing.T) {
 }
 
 // A row is no member of its claim, which goes on with the next rows.
-func TestARowThatAProgramFailsOnIsBuriedOnce(t *testing.T) {
+func TestARowThatAProgramFailsOnIsADeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	d := newDock(t)
 	c := failing(20, windowed, func(b *core.Buffer) { b.Fold = []core.FoldColumn{{Name: "n", Expr: "count"}} })

@@ -117,7 +117,7 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 		return s.items, Interrupted, d.keep(ctx, s)
 	}
 	at := []int{}
-	var lost []grave
+	var lost []undelivered
 	for i := range s.items {
 		if err := d.keep(ctx, s); err != nil {
 			return nil, Interrupted, err
@@ -125,21 +125,21 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 		e, keep, err := to.apply(ctx, &s.items[i].Event)
 		switch {
 		case err != nil && CodeOf(err) == Invalid:
-			lost = append(lost, grave{s.items[i : i+1], DeadPermanent, err})
+			lost = append(lost, undelivered{s.items[i : i+1], DeadPermanent, err})
 		case err != nil && s.claim.Attempt < to.Retry.MaxAttempts:
 			return nil, Retry, err
 		case err != nil:
-			lost = append(lost, grave{s.items[i : i+1], DeadExhausted, err})
+			lost = append(lost, undelivered{s.items[i : i+1], DeadExhausted, err})
 		case keep:
 			items = append(items, Item{Event: e, Seq: s.items[i].Seq})
 			at = append(at, i)
 		}
 	}
 	if s.claim.Fold == "" {
-		if err := d.entomb(ctx, s, nil, lost); err != nil {
+		if err := d.putDeadLetters(ctx, s, nil, lost); err != nil {
 			return nil, Interrupted, err
 		}
-		d.buried(s, lost)
+		d.tellDeadLetters(s, lost)
 	}
 	s.at, s.lost = at, lost
 	return items, Interrupted, d.keep(ctx, s)

@@ -55,8 +55,8 @@ type senderFunc func(*core.Batch) core.Response
 
 func (f senderFunc) Send(_ context.Context, b *core.Batch) core.Response { return f(b) }
 
-// bury adds dead letters of one batch.
-func (r *replaying) bury(batch string, bodies ...string) {
+// refuse adds dead letters of one batch.
+func (r *replaying) refuse(batch string, bodies ...string) {
 	letters := make([]core.DeadLetter, len(bodies))
 	for i, body := range bodies {
 		letters[i] = core.DeadLetter{ID: fmt.Sprintf("%s/%d", batch, i+1), Batch: batch, Buffer: "b", Destination: "out", Attempts: 1,
@@ -85,8 +85,8 @@ func breaking(failures int, cooldown time.Duration) func(*core.Config) {
 // keeps none of its batch from being sent.
 func TestAReplayLeavesOutWhatItsTransformFailsOn(t *testing.T) {
 	replays(t, config(out(func(d *core.Destination) { d.Transform = "fail bad" })), func(r *replaying) {
-		r.bury("x", "one", "bad", "three", "four")
-		r.bury("y", "bad")
+		r.refuse("x", "one", "bad", "three", "four")
+		r.refuse("y", "bad")
 		r.answer = func(*core.Batch) core.Response { return core.Response{Status: 200, Failed: core.Bits(nil).With(1)} }
 		require.Equal(t, core.ReplayReport{Replayed: 2, Failed: 3, Left: 3}, r.replay())
 		require.Len(t, r.sent, 1)
@@ -108,7 +108,7 @@ func TestAReplayLeavesOutWhatItsTransformFailsOn(t *testing.T) {
 func TestAReplayWaitsForABreaker(t *testing.T) {
 	replays(t, config(breaking(2, time.Minute)), func(r *replaying) {
 		for i := range 4 {
-			r.bury(fmt.Sprint("x", i), "body")
+			r.refuse(fmt.Sprint("x", i), "body")
 		}
 		r.answer = func(*core.Batch) core.Response {
 			if len(r.sent) <= 3 {
@@ -127,8 +127,8 @@ func TestAReplayWaitsForABreaker(t *testing.T) {
 // that is told.
 func TestAReplayIntoAnOpenBreaker(t *testing.T) {
 	replays(t, config(breaking(1, time.Hour)), func(r *replaying) {
-		r.bury("x", "one", "two")
-		r.bury("y", "three")
+		r.refuse("x", "one", "two")
+		r.refuse("y", "three")
 		r.answer = func(*core.Batch) core.Response { return core.Response{Status: 503} }
 		require.Equal(t, core.ReplayReport{Failed: 3, Left: 3}, r.replay())
 		require.Len(t, r.sent, 1)
@@ -144,7 +144,7 @@ func TestAReplayIntoAnOpenBreaker(t *testing.T) {
 // A probe that is cut off has shown nothing: another is let through.
 func TestAReplaysProbeThatIsCutOff(t *testing.T) {
 	replays(t, config(breaking(1, time.Minute)), func(r *replaying) {
-		r.bury("x", "one")
+		r.refuse("x", "one")
 		r.answer = func(*core.Batch) core.Response { return core.Response{Status: 503} }
 		r.replay()
 		sleepFor(time.Minute)

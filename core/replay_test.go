@@ -11,8 +11,8 @@ import (
 	"sluice/core"
 )
 
-// buriedManual is a rig with dead letters: so many batches of two.
-func buriedManual(t *testing.T, batches int) *manual {
+// manualWithLetters is a rig with dead letters: so many batches of two.
+func manualWithLetters(t *testing.T, batches int) *manual {
 	t.Helper()
 	m := newManual(t, config(batch(2, 5*s, 15*s)))
 	letters := make([]core.DeadLetter, 0, 2*batches)
@@ -39,7 +39,7 @@ func (m *manual) free() int {
 // four minutes. The next one goes on with what is left, and sends nothing twice.
 func TestReplayEndsWithinItsTime(t *testing.T) {
 	t.Parallel()
-	m := buriedManual(t, 40)
+	m := manualWithLetters(t, 40)
 	m.answer = func(context.Context, *core.Batch) core.Response {
 		m.pass(15 * s)
 		return core.Response{Status: 200}
@@ -125,7 +125,7 @@ func TestReplayGivesBackWhatItHasTaken(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			m := buriedManual(t, 10)
+			m := manualWithLetters(t, 10)
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
 			m.answer = func(context.Context, *core.Batch) core.Response {
@@ -163,7 +163,7 @@ func TestReplayCountsWhatItCan(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			m := buriedManual(t, 10)
+			m := manualWithLetters(t, 10)
 			m.letters.count = func() (int, error) { return tc.count, tc.err }
 			m.answer = func(context.Context, *core.Batch) core.Response {
 				if len(m.sent) == 1 {
@@ -187,7 +187,7 @@ func TestReplayCountsWhatItCan(t *testing.T) {
 // without an attempt, and the report names each destination once.
 func TestReplayToADestinationThatIsGone(t *testing.T) {
 	t.Parallel()
-	m := buriedManual(t, 2)
+	m := manualWithLetters(t, 2)
 	require.NoError(t, m.memory.DeadLetters().Put(context.Background(), []core.DeadLetter{
 		{ID: "other/1", Batch: "other", Buffer: "b", Destination: "before", Attempts: 1, Item: core.Item{Seq: 1}},
 	}))

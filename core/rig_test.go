@@ -36,13 +36,13 @@ type rig struct {
 	sweeper   *core.Sweeper
 	replayer  *core.Replayer
 
-	shared *hookedTurns // the coordinator
-	told   counts       // what was observed
-	asked  atomic.Int64 // calls of the coordinator
-	broken atomic.Bool  // what fails in the background is expected to
-	dead   atomic.Bool  // a crash is going on
-	lost   atomic.Bool  // hints are lost
-	burial func() error // fails putting dead letters
+	shared  *hookedTurns // the coordinator
+	told    counts       // what was observed
+	asked   atomic.Int64 // calls of the coordinator
+	broken  atomic.Bool  // what fails in the background is expected to
+	dead    atomic.Bool  // a crash is going on
+	lost    atomic.Bool  // hints are lost
+	failPut func() error // fails putting dead letters
 
 	mu     sync.Mutex
 	answer func(destination string, b *core.Batch) core.Response
@@ -142,7 +142,7 @@ func (r *rig) configure(c *core.Config, clock core.Clock) {
 	n := 0
 	var idMu sync.Mutex
 	ports := core.Ports{
-		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: burial{r}, Coordinator: r.shared, Clock: clock, Sleep: sleep, Slot: r.queue.Hold,
+		Store: r.store, Timer: hints{r}, Queue: r.queue, DeadLetters: letterQueue{r}, Coordinator: r.shared, Clock: clock, Sleep: sleep, Slot: r.queue.Hold,
 		Rand:   &lockedRand{rand: rand.New(rand.NewPCG(1, 2))},
 		Sender: func(name string) core.Sender { return sender{r, name} },
 		IDs: core.IDsFunc(func() string {
@@ -152,7 +152,7 @@ func (r *rig) configure(c *core.Config, clock core.Clock) {
 			return fmt.Sprintf("id%06d", n)
 		}),
 		Observer: r.told.observer(func(op string, err error) {
-			if r.burial == nil && !r.broken.Load() {
+			if r.failPut == nil && !r.broken.Load() {
 				r.t.Errorf("%s: %v", op, err)
 			}
 		}),
@@ -299,16 +299,16 @@ func (h hints) Arm(ctx context.Context, hint core.Hint) error {
 	return h.r.timer.Arm(ctx, hint)
 }
 
-// burial is the dead-letter queue, which a test may break.
-type burial struct{ r *rig }
+// letterQueue is the dead-letter queue, which a test may break.
+type letterQueue struct{ r *rig }
 
-func (b burial) Put(ctx context.Context, letters []core.DeadLetter) error {
-	if b.r.burial != nil {
-		if err := b.r.burial(); err != nil {
+func (q letterQueue) Put(ctx context.Context, letters []core.DeadLetter) error {
+	if q.r.failPut != nil {
+		if err := q.r.failPut(); err != nil {
 			return err
 		}
 	}
-	return b.r.store.DeadLetters().Put(ctx, letters)
+	return q.r.store.DeadLetters().Put(ctx, letters)
 }
 
 type lockedRand struct {

@@ -21,7 +21,7 @@ func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Ou
 		if s.sub.Buffer.Shadow {
 			d.ports.Observer.shadow(s.ref.Buffer, ShadowDelivered, len(s.live()))
 		}
-		return d.bury(ctx, s, r, d.finish)
+		return d.deadLetter(ctx, s, r, d.finish)
 	case o == Interrupted && CodeOf(r.Err) == Canceled:
 		return false, d.postpone(ctx, s, 0, false)
 	case o == Interrupted: // by an error of our own, before the send
@@ -33,9 +33,9 @@ func (d *Deliverer) conclude(ctx context.Context, s *shipment, r *Response, o Ou
 	case (o == Permanent || exhausted) && !last:
 		return d.fall(ctx, s)
 	case o == Permanent:
-		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadPermanent, nil})
+		return d.deadLetter(ctx, s, r, d.finish, undelivered{s.live(), DeadPermanent, nil})
 	case exhausted:
-		return d.bury(ctx, s, r, d.finish, grave{s.live(), DeadExhausted, nil})
+		return d.deadLetter(ctx, s, r, d.finish, undelivered{s.live(), DeadExhausted, nil})
 	}
 	return false, d.release(ctx, s, r, r.RetryAfter)
 }
@@ -66,8 +66,8 @@ func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhauste
 		return false, d.shrink(ctx, s, r, r.Failed, exhausted || left.Len() == 0)
 	}
 	if exhausted {
-		return d.bury(ctx, s, r, d.finish,
-			grave{failedItems(s.items, refused), DeadPermanent, nil}, grave{failedItems(s.items, left), DeadExhausted, nil})
+		return d.deadLetter(ctx, s, r, d.finish,
+			undelivered{failedItems(s.items, refused), DeadPermanent, nil}, undelivered{failedItems(s.items, left), DeadExhausted, nil})
 	}
 	if s.policy.Ordered { // what stands behind the first that is left is sent again with it
 		for i, behind := 0, false; i < len(s.items); i++ {
@@ -85,7 +85,7 @@ func (d *Deliverer) part(ctx context.Context, s *shipment, r *Response, exhauste
 	if refused.Len() == 0 {
 		return then(ctx, s)
 	}
-	return d.bury(ctx, s, r, then, grave{failedItems(s.items, refused), DeadPermanent, nil})
+	return d.deadLetter(ctx, s, r, then, undelivered{failedItems(s.items, refused), DeadPermanent, nil})
 }
 
 // finish settles the batch: the claim with it, unless there are more rows.
@@ -169,23 +169,23 @@ func failedItems(items []Item, failed Bits) []Item {
 	return f
 }
 
-// grave is items that become dead letters, and why.
-type grave struct {
+// undelivered is items that become dead letters, and why.
+type undelivered struct {
 	items  []Item
 	reason string
 	err    error // nil: what the destination said
 }
 
-// bury makes dead letters of items and then settles their batch, all under the
+// deadLetter makes dead letters of items and then settles their batch, all under the
 // claim's lease. When they can't be put, or no word of them be left, the claim is
 // tried again later: nothing is dropped.
-func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
-	settle func(context.Context, *shipment) (bool, error), graves ...grave,
+func (d *Deliverer) deadLetter(ctx context.Context, s *shipment, r *Response,
+	settle func(context.Context, *shipment) (bool, error), lost ...undelivered,
 ) (goOn bool, err error) {
 	if s.claim.Fold != "" { // else they are dead letters already
-		graves = append(graves, s.lost...)
+		lost = append(lost, s.lost...)
 	}
-	if len(graves) == 0 {
+	if len(lost) == 0 {
 		return settle(ctx, s)
 	}
 	if !s.sub.Buffer.Shadow {
@@ -194,27 +194,27 @@ func (d *Deliverer) bury(ctx context.Context, s *shipment, r *Response,
 		}
 		d.rest(ctx, s)
 	}
-	if err := d.entomb(ctx, s, r, graves); err != nil {
+	if err := d.putDeadLetters(ctx, s, r, lost); err != nil {
 		return false, d.release(ctx, s, r, 0)
 	}
 	if goOn, err = settle(ctx, s); err == nil {
-		d.buried(s, graves)
+		d.tellDeadLetters(s, lost)
 	}
 	return goOn, err
 }
 
-// mourners is for how many dead letters word is left at a time.
-const mourners = 100
+// wordsAtOnce is for how many dead letters word is left at a time.
+const wordsAtOnce = 100
 
-// entomb leaves word of dead letters, and puts them: in this order, so that one
+// putDeadLetters leaves word of dead letters, and puts them: in this order, so that one
 // of which no word can be left is not put again at every attempt. Copies are none.
-func (d *Deliverer) entomb(ctx context.Context, s *shipment, r *Response, graves []grave) error {
-	if s.sub.Buffer.Shadow || len(graves) == 0 {
+func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response, lost []undelivered) error {
+	if s.sub.Buffer.Shadow || len(lost) == 0 {
 		return nil
 	}
 	var letters []DeadLetter
 	var items []Item
-	for _, g := range graves {
+	for _, g := range lost {
 		why := r
 		if g.err != nil {
 			why = &Response{Err: g.err}
@@ -222,11 +222,11 @@ func (d *Deliverer) entomb(ctx context.Context, s *shipment, r *Response, graves
 		letters = append(letters, s.letters(g.items, why, g.reason, d.ports.Clock.Now())...)
 		items = append(items, g.items...)
 	}
-	for some := range slices.Chunk(items, mourners) {
+	for some := range slices.Chunk(items, wordsAtOnce) {
 		if err := d.keep(ctx, s); err != nil {
 			return err
 		}
-		if err := d.mournAll(ctx, some); err != nil {
+		if err := d.leaveWords(ctx, some); err != nil {
 			d.ports.Observer.failed("leave word of dead letters", err)
 			return Wrap(CodeOf(err), err, "cannot leave word of dead letters")
 		}
@@ -236,8 +236,8 @@ func (d *Deliverer) entomb(ctx context.Context, s *shipment, r *Response, graves
 	return Wrap(CodeOf(err), err, "cannot put dead letters")
 }
 
-// mournAll leaves word of some dead letters, side by side.
-func (d *Deliverer) mournAll(ctx context.Context, items []Item) error {
+// leaveWords leaves word of some dead letters, side by side.
+func (d *Deliverer) leaveWords(ctx context.Context, items []Item) error {
 	ctx, cancel := context.WithTimeout(ctx, restTime)
 	defer cancel()
 	var failed atomic.Pointer[error]
@@ -245,7 +245,7 @@ func (d *Deliverer) mournAll(ctx context.Context, items []Item) error {
 		if failed.Load() != nil {
 			return
 		}
-		if err := d.mourn(ctx, items[i:i+1]); err != nil {
+		if err := d.leaveWord(ctx, items[i:i+1]); err != nil {
 			failed.Store(&err)
 		}
 	})
@@ -255,9 +255,9 @@ func (d *Deliverer) mournAll(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// buried tells the observer of dead letters, or of copies that have failed.
-func (d *Deliverer) buried(s *shipment, graves []grave) {
-	for _, g := range graves {
+// tellDeadLetters tells the observer of dead letters, or of copies that have failed.
+func (d *Deliverer) tellDeadLetters(s *shipment, lost []undelivered) {
+	for _, g := range lost {
 		switch {
 		case len(g.items) == 0:
 		case s.sub.Buffer.Shadow:

@@ -69,7 +69,7 @@ func TestDoubledHints(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	buried := func(r *rig) {
+	withLetters := func(r *rig) {
 		r.answer = fails(400, 3)
 		for _, k := range []string{"k1", "k2", "k3"} {
 			r.post(numbered(k, 0, 2)...)
@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 	}
 	t.Run("all", func(t *testing.T) {
 		run(t, config(), func(r *rig) {
-			buried(r)
+			withLetters(r)
 			report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{})
 			require.NoError(t, err)
 			require.Equal(t, core.ReplayReport{Replayed: 6}, report)
@@ -93,7 +93,7 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("at most some", func(t *testing.T) {
 		run(t, config(), func(r *rig) {
-			buried(r)
+			withLetters(r)
 			report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{Max: 3})
 			require.NoError(t, err)
 			require.Equal(t, core.ReplayReport{Replayed: 3, Left: 3}, report)
@@ -105,7 +105,7 @@ func TestReplay(t *testing.T) {
 		other.Name = "other"
 		c.Destinations = append(c.Destinations, other)
 		run(t, c, func(r *rig) {
-			buried(r)
+			withLetters(r)
 			id := r.deadLetters()[1].ID
 			report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{
 				Filter: core.DeadLetterFilter{IDs: []string{id}}, To: "other",
@@ -119,7 +119,7 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("that fails again leaves them", func(t *testing.T) {
 		run(t, config(), func(r *rig) {
-			buried(r)
+			withLetters(r)
 			r.answer = fails(500, 2)
 			report, err := r.replayer.Replay(context.Background(), core.ReplayRequest{})
 			require.NoError(t, err)

@@ -59,7 +59,7 @@ func newVoyage(t *rapid.T, c *core.Config) *voyage {
 		batches: map[string]string{}, windows: map[core.Millis]string{}, left: map[core.Millis][]string{}, taken: map[string]bool{}, plain: map[string]bool{}}
 	v.d.answer = v.answer
 	v.d.write, v.d.read, v.d.look = func(core.Ref) error { return v.alive() }, v.alive, func(core.Ref) error { return v.alive() }
-	v.d.due, v.d.turns.fail, v.d.bury = v.alive, v.alive, func([]core.DeadLetter) error { return v.alive() }
+	v.d.due, v.d.turns.fail, v.d.beforePut = v.alive, v.alive, func([]core.DeadLetter) error { return v.alive() }
 	v.ships = []*ship{v.d.process(c), v.d.process(c)}
 	return v
 }
