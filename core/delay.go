@@ -90,11 +90,11 @@ func (s *Subscription) Due(e *Event) (Millis, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return e.ReceivedAt.Add(s.delay.after), nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") { // it takes T1: and 0,5, too
+	at, ok := parseRFC3339(text)
+	if !ok {
 		return 0, Errorf(Invalid, "the time %s is %q; it must be RFC 3339, such as 2026-12-24T09:00:00Z", s.delay.at, Cut(text, 64))
 	}
-	return At(t), nil
+	return at, nil
 }
 
 // holds reports whether an event that is due at a time is held beside its buffer.

@@ -85,6 +85,8 @@ func TestDeliverAtIsStrict(t *testing.T) {
 		"2000-01-01T0:01:00Z":             false, // time.Parse takes it
 		"2000-01-01T00:01:00,5Z":          false, // and this
 		"2000-01-01T00:01:00+25:00":       false,
+		"2000-01-01T00:01:00+24:00":       false,
+		"2000-01-01T00:01:00+00:60":       false,
 		"2000-01-01t00:01:00Z":            false,
 		"2000-01-01T00:01:00z":            false,
 		"2000-01-01 00:01:00Z":            false,
