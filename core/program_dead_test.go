@@ -104,6 +104,21 @@ func TestAnErrorOfOurOwnIsNoAttempt(t *testing.T) {
 			d.beforePut = func([]core.DeadLetter) error { return fail() }
 		},
 		"a word that can't be left": func(d *dock, fail func() error) { d.turns.fail = fail },
+		"a lease that can't be renewed": func(d *dock, fail func() error) {
+			late := false
+			d.beforePut = func([]core.DeadLetter) error {
+				d.pass(20 * time.Second)
+				late = true
+				return nil
+			}
+			d.write = func(core.Ref) error {
+				if !late {
+					return nil
+				}
+				late = false
+				return fail()
+			}
+		},
 	} {
 		for hops := range 2 {
 			t.Run(fmt.Sprintf("%s, %d fallbacks", name, hops), func(t *testing.T) {

@@ -190,6 +190,49 @@ func TestDeliverConcurrency(t *testing.T) { //nolint:paralleltest // a bubble
 	})
 }
 
+// Nor are they at a fallback, to which several come at once.
+func TestDeliverConcurrencyOfAFallback(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := setUp(t, strings.Replace(yaml, "concurrency: 2, retry: {maxAttempts: 2}}",
+			`concurrency: 5, retry: {maxAttempts: 1}, fallbacks: [spare]}
+  spare: {type: http, url: "https://spare.example.com/", timeout: 10s, concurrency: 1}`, 1))
+		var bodies []string
+		for _, key := range []string{"a", "b", "c", "d", "e"} {
+			r.append(key, 2)
+			bodies = append(bodies, delivery(t, key))
+		}
+		r.crm.answer = func(context.Context, *core.Batch) core.Response {
+			return core.Response{Status: http.StatusInternalServerError}
+		}
+		var under, over atomic.Int64
+		spare := &receiver{answer: func(context.Context, *core.Batch) core.Response {
+			if under.Add(1) > 1 {
+				over.Add(1)
+			}
+			<-time.After(time.Second)
+			under.Add(-1)
+			return core.Response{Status: http.StatusOK}
+		}}
+		handle := r.deliver(r.outside, func(name string) core.Sender {
+			if name == "spare" {
+				return spare
+			}
+			return r.crm
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		for range 60 {
+			_, err := handle(ctx, from("deliveries", bodies...))
+			require.NoError(t, err)
+			<-time.After(time.Second)
+		}
+		require.Len(t, r.crm.batches(), 5)
+		require.Len(t, spare.batches(), 5)
+		require.Zero(t, over.Load())
+		require.Zero(t, r.pending())
+	})
+}
+
 // A send that takes longer than its invocation is cut while there is time to
 // settle it. It counts, so that the batch does not come back for ever.
 func TestDeliverThatHangs(t *testing.T) { //nolint:paralleltest // a bubble
