@@ -54,7 +54,7 @@ func (h *handler) ingestBatch(w http.ResponseWriter, r *http.Request, name strin
 	for i := range elements {
 		elements[i].Body = nil // the events have it, and are let go of while somebody waits
 	}
-	receipt, err := h.store(r.Context(), name, events, &m)
+	receipt, err := h.store(r.Context(), s, events, &m)
 	if err != nil {
 		return locate(err, form.unit, elements)
 	}

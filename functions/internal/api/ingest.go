@@ -24,19 +24,30 @@ func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) er
 	if err != nil {
 		return h.turnedAway(name, 1, err)
 	}
-	receipt, err := h.store(r.Context(), name, []core.Event{e}, &m)
+	receipt, err := h.store(r.Context(), s, []core.Event{e}, &m)
 	if err != nil {
 		return err
 	}
 	return accepted(w, &receipt)
 }
 
-// store stores a request's events. Whoever then waits for what becomes of them
-// holds no memory for their bodies, but one of the seats.
-func (h *handler) store(ctx context.Context, source string, events []core.Event, m *ration) (core.Receipt, error) {
+// store stores a request's events, for which it holds memory.
+func (h *handler) store(ctx context.Context, s *source, events []core.Event, m *ration) (core.Receipt, error) {
+	if !s.AckDelivered {
+		return h.Ingester.Ingest(ctx, s.Name, events)
+	}
+	held := *m
+	m.held = 0
+	return h.storeAndWait(ctx, s, events, held)
+}
+
+// storeAndWait stores events, and waits for what becomes of them: without the
+// memory, but on one of the seats.
+func (h *handler) storeAndWait(ctx context.Context, s *source, events []core.Event, m ration) (core.Receipt, error) {
 	seat := ration{left: &h.seats}
 	defer seat.giveBack()
-	return h.Ingester.Ingest(ctx, source, events, func() bool {
+	defer m.giveBack()
+	return h.Ingester.Ingest(ctx, s.Name, events, func() bool {
 		m.giveBack()
 		return seat.take(1) == nil
 	})

@@ -80,7 +80,7 @@ func TestWhoWaitsKeepsNobodyOut(t *testing.T) {
 	const seats = 5
 	h := setup(t)
 	w := waiting{t, make(chan bool, 2*seats), make(chan struct{})}
-	catalog, err := core.NewCatalog(config(), nil)
+	catalog, err := core.NewCatalog(config(func(c *core.Config) { c.Sources[0].AckDelivered = true }), nil)
 	require.NoError(t, err)
 	h.handler = h.newHandler(catalog, api.Options{MaxBodyBytes: 100_000, MaxWaiting: seats}, w)
 	body := `["` + strings.Repeat("x", 60_000) + `"]`
