@@ -71,7 +71,7 @@ func (m *manual) configure(c *core.Config) {
 			m.ids++
 			return fmt.Sprintf("id%06d", m.ids)
 		}),
-		Observer: &core.Observer{DeadLetters: func(_, _ string, n int) { m.told += n }},
+		Observer: &core.Observer{DeadLetters: func(_ *core.DeadLetter, n int) { m.told += n }},
 	}
 	m.ingester = core.NewIngester(m.catalog, ports)
 	m.checker = core.NewChecker(m.catalog, ports)

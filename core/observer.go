@@ -16,8 +16,10 @@ type Observer struct {
 	Shadow func(buffer, outcome string, n int)
 	// Attempt: a batch was sent; one call an attempt, with its whole outcome.
 	Attempt func(a *Attempt)
-	// DeadLetters: so many items of a buffer became dead letters.
-	DeadLetters func(buffer, reason string, n int)
+	// DeadLetters: so many items of a buffer became dead letters for l's reason, of
+	// which l is the first. One call for those of a batch, or of a request whose
+	// events could not be stored. Its error may tell of the payload.
+	DeadLetters func(l *DeadLetter, n int)
 	// Failed: something in the background did not work; it will be tried again.
 	Failed func(op string, err error)
 }
@@ -87,9 +89,23 @@ func (o *Observer) attempt(a *Attempt) {
 	}
 }
 
-func (o *Observer) deadLetters(buffer, reason string, n int) {
-	if o != nil && o.DeadLetters != nil {
-		o.DeadLetters(buffer, reason, n)
+// deadLetters tells of letters once for each buffer and reason.
+func (o *Observer) deadLetters(letters []DeadLetter) {
+	if o == nil || o.DeadLetters == nil {
+		return
+	}
+	type kind struct{ buffer, reason string }
+	kindOf := func(l *DeadLetter) kind { return kind{l.Buffer, l.Reason} }
+	left := make(map[kind]int)
+	for i := range letters {
+		left[kindOf(&letters[i])]++
+	}
+	for i := range letters {
+		l := &letters[i]
+		if n := left[kindOf(l)]; n > 0 {
+			o.DeadLetters(l, n)
+			left[kindOf(l)] = 0
+		}
 	}
 }
 

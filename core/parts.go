@@ -295,9 +295,7 @@ func (in *Ingester) store(ctx context.Context, now Millis, p *parts) error {
 	if err := in.ports.DeadLetters.Put(ctx, p.letters); err != nil {
 		return Wrap(Unavailable, err, "an event that can't be delivered is no dead letter yet")
 	}
-	for i := range p.letters {
-		in.ports.Observer.deadLetters(p.letters[i].Buffer, DeadPermanent, 1)
-	}
+	in.ports.Observer.deadLetters(p.letters)
 	return nil
 }
 

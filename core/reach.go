@@ -136,10 +136,11 @@ func (d *Deliverer) shape(ctx context.Context, s *shipment, to *hop) (items []It
 		}
 	}
 	if s.claim.Fold == "" {
-		if err := d.putDeadLetters(ctx, s, nil, lost); err != nil {
+		letters, err := d.putDeadLetters(ctx, s, nil, lost)
+		if err != nil {
 			return nil, Interrupted, err
 		}
-		d.tellDeadLetters(s, lost)
+		d.tellDeadLetters(s, lost, letters)
 	}
 	s.at, s.lost = at, lost
 	return items, Interrupted, d.keep(ctx, s)

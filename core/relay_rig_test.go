@@ -102,7 +102,7 @@ func (t *counts) observer(failed func(string, error)) *core.Observer {
 	return &core.Observer{
 		Events:      func(_, outcome string, n int) { t.add(n, outcome) },
 		Shadow:      func(_, outcome string, n int) { t.add(n, "shadow", outcome) },
-		DeadLetters: func(_, reason string, n int) { t.add(n, "dead", reason) },
+		DeadLetters: func(l *core.DeadLetter, n int) { t.add(n, "dead", l.Reason) },
 		Breaker: func(_ string, open bool) {
 			t.add(1, "breaker", open)
 			t.mu.Lock()

@@ -194,11 +194,12 @@ func (d *Deliverer) deadLetter(ctx context.Context, s *shipment, r *Response,
 		}
 		d.rest(ctx, s)
 	}
-	if err := d.putDeadLetters(ctx, s, r, lost); err != nil {
+	letters, err := d.putDeadLetters(ctx, s, r, lost)
+	if err != nil {
 		return false, d.release(ctx, s, r, 0)
 	}
 	if goOn, err = settle(ctx, s); err == nil {
-		d.tellDeadLetters(s, lost)
+		d.tellDeadLetters(s, lost, letters)
 	}
 	return goOn, err
 }
@@ -208,11 +209,10 @@ const wordsAtOnce = 100
 
 // putDeadLetters leaves word of dead letters, and puts them: in this order, so that one
 // of which no word can be left is not put again at every attempt. Copies are none.
-func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response, lost []undelivered) error {
+func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response, lost []undelivered) (letters []DeadLetter, err error) {
 	if s.sub.Buffer.Shadow || len(lost) == 0 {
-		return nil
+		return nil, nil
 	}
-	var letters []DeadLetter
 	var items []Item
 	for _, g := range lost {
 		why := r
@@ -224,16 +224,16 @@ func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response
 	}
 	for some := range slices.Chunk(items, wordsAtOnce) {
 		if err := d.keep(ctx, s); err != nil {
-			return err
+			return nil, err
 		}
 		if err := d.leaveWords(ctx, some); err != nil {
 			d.ports.Observer.failed("leave word of dead letters", err)
-			return Wrap(CodeOf(err), err, "cannot leave word of dead letters")
+			return nil, Wrap(CodeOf(err), err, "cannot leave word of dead letters")
 		}
 	}
-	err := d.ports.DeadLetters.Put(ctx, letters)
+	err = d.ports.DeadLetters.Put(ctx, letters)
 	d.ports.Observer.failed("put dead letters", err)
-	return Wrap(CodeOf(err), err, "cannot put dead letters")
+	return letters, Wrap(CodeOf(err), err, "cannot put dead letters")
 }
 
 // leaveWords leaves word of some dead letters, side by side.
@@ -256,14 +256,11 @@ func (d *Deliverer) leaveWords(ctx context.Context, items []Item) error {
 }
 
 // tellDeadLetters tells the observer of dead letters, or of copies that have failed.
-func (d *Deliverer) tellDeadLetters(s *shipment, lost []undelivered) {
+func (d *Deliverer) tellDeadLetters(s *shipment, lost []undelivered, letters []DeadLetter) {
+	d.ports.Observer.deadLetters(letters)
 	for _, g := range lost {
-		switch {
-		case len(g.items) == 0:
-		case s.sub.Buffer.Shadow:
+		if s.sub.Buffer.Shadow {
 			d.ports.Observer.shadow(s.ref.Buffer, ShadowFailed, len(g.items))
-		default:
-			d.ports.Observer.deadLetters(s.ref.Buffer, g.reason, len(g.items))
 		}
 	}
 }

@@ -90,6 +90,20 @@ func TestAttemptLines(t *testing.T) {
 	golden(t, "attempts.txt", lines(false, &clock{}, run))
 }
 
+// TestDeadLetters: a line for each batch, without anything of what the items were.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	got := lines(true, &clock{}, func(o *core.Observer) {
+		o.DeadLetters(&core.DeadLetter{
+			ID: "01H-1/1", Batch: "01H-1", Buffer: "orders", Group: strings.Repeat("k", 300), Destination: "crm",
+			Reason: core.DeadExhausted, Status: 503, Answer: "payload", Attempts: 5, LastError: "payload",
+			Item: core.Item{Event: core.Event{Body: []byte("payload")}},
+		}, 6)
+	})
+	require.Equal(t, `{"level":"ERROR","msg":"dead letters","buffer":"orders","group":"`+strings.Repeat("k", 256)+
+		`","batch":"01H-1","destination":"crm","items":6,"reason":"exhausted","attempts":5,"status":503,"letter":"01H-1/1"}`+"\n", got)
+}
+
 func TestLongKeysAndErrorsAreCut(t *testing.T) {
 	t.Parallel()
 	got := lines(true, &clock{}, func(o *core.Observer) {

@@ -17,16 +17,18 @@ const (
 )
 
 // Observer logs each delivery attempt, at a level that follows its outcome, each
-// breaker that opens or closes, and of shadow copies that are lost and of what
+// batch of which items became dead letters, each breaker that opens or closes, and
+// of shadow copies that are lost and of what
 // fails in the background at most one line per buffer or operation in ten
 // seconds by the clock. It is safe for concurrent use.
 func Observer(log *slog.Logger, clock core.Clock) *core.Observer {
 	failures := newFailures(log, clock)
 	return &core.Observer{
-		Attempt: func(a *core.Attempt) { logAttempt(log, a) },
-		Breaker: func(destination string, open bool) { logBreaker(log, destination, open) },
-		Shadow:  failures.shadow,
-		Failed:  failures.report,
+		Attempt:     func(a *core.Attempt) { logAttempt(log, a) },
+		Breaker:     func(destination string, open bool) { logBreaker(log, destination, open) },
+		DeadLetters: func(l *core.DeadLetter, n int) { logDeadLetters(log, l, n) },
+		Shadow:      failures.shadow,
+		Failed:      failures.report,
 	}
 }
 
@@ -63,6 +65,22 @@ func logAttempt(log *slog.Logger, a *core.Attempt) {
 		attrs = append(attrs, slog.String("error", core.Cut(a.Err.Error(), maxError)))
 	}
 	log.LogAttrs(ctx, level, "delivery", attrs...)
+}
+
+// logDeadLetters writes the line of a batch of which n items, l the first, became
+// dead letters. Why is in the letter: its error may have a part of the payload.
+func logDeadLetters(log *slog.Logger, l *core.DeadLetter, n int) {
+	log.LogAttrs(context.Background(), slog.LevelError, "dead letters",
+		slog.String("buffer", l.Buffer),
+		slog.String("group", core.Cut(l.Group, maxGroup)),
+		slog.String("batch", l.Batch),
+		slog.String("destination", l.Destination),
+		slog.Int("items", n),
+		slog.String("reason", l.Reason),
+		slog.Int("attempts", l.Attempts),
+		slog.Int("status", l.Status),
+		slog.String("letter", l.ID),
+	)
 }
 
 func levelOf(o core.Outcome) slog.Level {

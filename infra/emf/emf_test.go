@@ -85,7 +85,7 @@ func day(o *core.Observer) {
 	refused := first
 	refused.Batch, refused.Items, refused.Outcome, refused.Status = "01H-7", 1, core.Permanent, 400
 	o.Attempt(&refused)
-	o.DeadLetters("orders", core.DeadPermanent, 1)
+	o.DeadLetters(&core.DeadLetter{Buffer: "orders", Reason: core.DeadPermanent}, 1)
 	replay := refused
 	replay.Batch, replay.Reason, replay.Number, replay.Outcome, replay.Status = "01H-7.r1", core.ReasonReplay, 2, core.Delivered, 200
 	o.Attempt(&replay)

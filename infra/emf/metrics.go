@@ -68,8 +68,8 @@ func (m *Metrics) Observer() *core.Observer {
 			m.add(breakerOpen, v, destination)
 		},
 		Attempt: m.attempt,
-		DeadLetters: func(buffer, reason string, n int) {
-			m.add(deadLetters, float64(n), buffer, reason)
+		DeadLetters: func(l *core.DeadLetter, n int) {
+			m.add(deadLetters, float64(n), l.Buffer, l.Reason)
 		},
 		Failed: func(op string, _ error) {
 			m.add(failures, 1, op)

@@ -52,7 +52,7 @@ func TestWhateverIsReported(t *testing.T) {
 				sums["sluice_batches_total"] += float64(repeat)
 				counts["sluice_delivery_seconds"] += repeat
 			case 2:
-				o.DeadLetters(names().Draw(t, "buffer"), names().Draw(t, "reason"), 2)
+				o.DeadLetters(&core.DeadLetter{Buffer: names().Draw(t, "buffer"), Reason: names().Draw(t, "reason")}, 2)
 				sums["sluice_dead_letters_total"] += 2
 			case 3:
 				o.Failed(names().Draw(t, "op"), nil)

@@ -110,8 +110,8 @@ func (m *Metrics) Observer() *core.Observer {
 			m.breaker.get(labels{destination}).Set(v)
 		},
 		Attempt: m.attempt,
-		DeadLetters: func(buffer, reason string, n int) {
-			m.deadLetters.get(labels{buffer, reason}).Add(float64(n))
+		DeadLetters: func(l *core.DeadLetter, n int) {
+			m.deadLetters.get(labels{l.Buffer, l.Reason}).Add(float64(n))
 		},
 	}
 }

@@ -30,7 +30,13 @@ func Join(all ...*core.Observer) *core.Observer {
 				}
 			}
 		},
-		DeadLetters: counts(all, func(o *core.Observer) count { return o.DeadLetters }),
+		DeadLetters: func(l *core.DeadLetter, n int) {
+			for _, o := range all {
+				if o != nil && o.DeadLetters != nil {
+					o.DeadLetters(l, n)
+				}
+			}
+		},
 		Failed: func(op string, err error) {
 			for _, o := range all {
 				if o != nil && o.Failed != nil {

@@ -23,7 +23,7 @@ func TestJoin(t *testing.T) {
 			Breaker:     func(destination string, open bool) { tell("%s breaker %s %t", name, destination, open) },
 			Shadow:      func(buffer, outcome string, n int) { tell("%s shadow %s %s %d", name, buffer, outcome, n) },
 			Attempt:     func(a *core.Attempt) { tell("%s attempt %s", name, a.Batch) },
-			DeadLetters: func(buffer, reason string, n int) { tell("%s dead %s %s %d", name, buffer, reason, n) },
+			DeadLetters: func(l *core.DeadLetter, n int) { tell("%s dead %s %s %d", name, l.Buffer, l.Reason, n) },
 			Failed:      func(op string, err error) { tell("%s failed %s %v", name, op, err) },
 		}
 	}
@@ -34,7 +34,7 @@ func TestJoin(t *testing.T) {
 	o.Breaker("crm", true)
 	o.Shadow("copy", "dropped", 5)
 	o.Attempt(&core.Attempt{Batch: "x"})
-	o.DeadLetters("orders", "permanent", 2)
+	o.DeadLetters(&core.DeadLetter{Buffer: "orders", Reason: core.DeadPermanent}, 2)
 	o.Failed("arm", errors.New("down"))
 	require.Equal(t, []string{
 		"a events web accepted 3", "b events web accepted 3",

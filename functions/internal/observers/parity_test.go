@@ -59,7 +59,7 @@ func TestBothKindsOfMetricsSayTheSame(t *testing.T) {
 				Buffer: "orders", Group: "k", Batch: "x", Destination: "crm", Items: 1 + i, Bytes: int64(100 * i), Reason: reason,
 				Number: 1 + i%2, Outcome: outcome, Took: 40 * time.Millisecond, Lateness: time.Duration(i) * time.Millisecond,
 			})
-			o.DeadLetters("orders", core.DeadPermanent, 1)
+			o.DeadLetters(&core.DeadLetter{Buffer: "orders", Reason: core.DeadPermanent}, 1)
 			o.Failed("arm a check", errors.New("throttled"))
 		}
 	}
