@@ -21,10 +21,10 @@ type shape struct {
 
 // shapes are the shapes by media type.
 var shapes = map[string]shape{
-	"application/x-ndjson":               {unit: reader.Line, contentType: "application/json"},
-	"application/jsonl":                  {unit: reader.Line, contentType: "application/json"},
-	"application/json":                   {unit: reader.Item, contentType: "application/json"},
-	"application/cloudevents-batch+json": {unit: reader.Item, contentType: cloudEvent, cloudEvents: true},
+	"application/x-ndjson": {unit: reader.Line, contentType: "application/json"},
+	"application/jsonl":    {unit: reader.Line, contentType: "application/json"},
+	"application/json":     {unit: reader.Item, contentType: "application/json"},
+	cloudEvents:            {unit: reader.Item, contentType: cloudEvent, cloudEvents: true},
 }
 
 // ingestBatch takes many events: all of them, or none.

@@ -57,6 +57,8 @@ type AttemptState struct {
 	Error      string `json:"error,omitempty"`
 	TookMs     int64  `json:"tookMs"`
 	LatenessMs int64  `json:"latenessMs"`
+
+	DeadLetters int `json:"deadLetters,omitempty"` // so many of the batch's items became some
 }
 
 // buffers lists the configured buffers, in the configuration's order, then
@@ -208,11 +210,11 @@ func (h *handler) state(ctx context.Context, name string, held *holding, now cor
 	return s, err
 }
 
-func attemptState(a *core.Attempt) *AttemptState {
+func attemptState(a *LastAttempt) *AttemptState {
 	s := &AttemptState{
 		At: timestamp(a.At), Group: a.Group, Batch: a.Batch, Items: a.Items, Reason: string(a.Reason),
 		Attempt: a.Number, Outcome: a.Outcome.String(), Status: a.Status,
-		TookMs: a.Took.Milliseconds(), LatenessMs: a.Lateness.Milliseconds(),
+		TookMs: a.Took.Milliseconds(), LatenessMs: a.Lateness.Milliseconds(), DeadLetters: a.DeadLetters,
 	}
 	if a.Err != nil {
 		if s.Error = core.DetailOf(a.Err); s.Error == "" {

@@ -54,18 +54,23 @@ func TestBuffers(t *testing.T) {
 	h.put("crm-orders", "b", 1, time.Second)
 	h.put("removed", "", 2, -time.Second) // the clock was set back since
 	h.claim("b", 1, true)
-	h.attempts.Record(&core.Attempt{Buffer: "crm-orders", Outcome: core.Delivered})
-	h.attempts.Record(&core.Attempt{
+	h.attempts.Observer().Attempt(&core.Attempt{Buffer: "crm-orders", Outcome: core.Delivered})
+	h.attempts.Observer().Attempt(&core.Attempt{
 		Buffer: "crm-orders", Group: "b", Batch: "lifeb-1", Destination: "crm", Items: 1, Reason: core.ReasonIdle, Number: 2,
 		Outcome: core.Retry, Err: core.Wrap(core.Unavailable, fmt.Errorf("dial tcp"), "no answer came"),
 		At: now.Add(-100 * time.Millisecond), Took: 70 * time.Millisecond, Lateness: 3 * time.Millisecond,
 	})
+	o := h.attempts.Observer()
+	o.DeadLetters(&core.DeadLetter{Buffer: "crm-orders", Batch: "lifeb-1"}, 1)
+	o.DeadLetters(&core.DeadLetter{Buffer: "crm-orders", Batch: "lifeb-1"}, 2)
+	o.DeadLetters(&core.DeadLetter{Buffer: "crm-orders", Batch: "lifea-1"}, 4) // of another batch
+	o.DeadLetters(&core.DeadLetter{Buffer: "idle", Batch: "lifeb-1"}, 4)       // which was not tried
 	orders := api.BufferState{
 		Name: "crm-orders", Configured: true, Destination: "crm", PendingItems: 3, PendingBytes: 3, ClaimedItems: 1, Groups: 2,
 		OldestAt: "2026-03-01T11:59:58.500Z", OldestAgeMs: 2000,
 		LastAttempt: &api.AttemptState{
 			At: "2026-03-01T12:00:00.400Z", Group: "b", Batch: "lifeb-1", Items: 1, Reason: "idle", Attempt: 2,
-			Outcome: "retry", Error: "no answer came", TookMs: 70, LatenessMs: 3,
+			Outcome: "retry", Error: "no answer came", DeadLetters: 3, TookMs: 70, LatenessMs: 3,
 		},
 	}
 	var list api.BufferList
@@ -117,6 +122,19 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.get("/v1/buffers/removed/groups").Code)
 	require.Equal(t, http.StatusOK, h.get("/v1/buffers/removed/groups?key=a").Code)
 	require.Equal(t, http.StatusOK, setup(t).get("/v1/buffers/crm-orders/groups").Code, "configured, and empty")
+}
+
+// TestGroupsOfFlushes: what a flush takes is not looked at before by itself.
+func TestGroupsOfFlushes(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *core.Config) { c.Buffers[0].FlushEvery = time.Second })
+	h.put("crm-orders", "a", 3, 2*time.Second)
+	for _, query := range []string{"", "?key=a"} {
+		var list api.GroupList
+		decode(t, h.get("/v1/buffers/crm-orders/groups"+query), &list)
+		require.Len(t, list.Groups, 1)
+		require.Empty(t, list.Groups[0].NextCheck)
+	}
 }
 
 // TestWindows shows a time window that is on its way out.

@@ -21,8 +21,8 @@ type GroupState struct {
 	PendingBytes int64        `json:"pendingBytes"` // their payload
 	FirstAt      string       `json:"firstAt,omitempty"`
 	LastAt       string       `json:"lastAt,omitempty"`
-	NextCheck    string       `json:"nextCheck,omitempty"`
-	Closed       bool         `json:"closed,omitempty"` // a time window that is over: it takes no more
+	NextCheck    string       `json:"nextCheck,omitempty"` // not where a group leaves by flushes alone: they come by the clock
+	Closed       bool         `json:"closed,omitempty"`    // a time window that is over: it takes no more
 	Claims       []ClaimState `json:"claims"`
 }
 
@@ -75,7 +75,7 @@ func (h *handler) groups(w http.ResponseWriter, r *http.Request, buffer string) 
 		list.Next = next(found[limit-1].Ref.Key)
 	}
 	for i := range found {
-		list.Groups = append(list.Groups, groupState(found[i].Ref.Key, &found[i].Group))
+		list.Groups = append(list.Groups, h.groupState(found[i].Ref, &found[i].Group))
 	}
 	return reply(w, list)
 }
@@ -88,7 +88,7 @@ func (h *handler) group(w http.ResponseWriter, r *http.Request, ref core.Ref) er
 	}
 	list := GroupList{Groups: []GroupState{}}
 	if !g.Empty() {
-		list.Groups = append(list.Groups, groupState(ref.Key, &g))
+		list.Groups = append(list.Groups, h.groupState(ref, &g))
 	} else if err := h.known(r, ref.Buffer); err != nil {
 		return err
 	}
@@ -130,11 +130,14 @@ func place(q url.Values) (*string, error) {
 	return &s, nil
 }
 
-func groupState(key string, g *core.Group) GroupState {
+func (h *handler) groupState(ref core.Ref, g *core.Group) GroupState {
 	s := GroupState{
-		Key: key, PendingItems: g.Pending(), PendingBytes: g.PendingBytes(),
+		Key: ref.Key, PendingItems: g.Pending(), PendingBytes: g.PendingBytes(),
 		FirstAt: timestamp(g.FirstAt), LastAt: timestamp(g.LastAt), NextCheck: timestamp(g.CheckAt),
 		Closed: g.Closed != 0, Claims: make([]ClaimState, len(g.Claims)),
+	}
+	if sub := h.Catalog.Buffer(ref.Buffer); sub != nil && sub.Buffer.FlushEvery > 0 {
+		s.NextCheck = ""
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]

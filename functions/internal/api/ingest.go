@@ -10,7 +10,11 @@ import (
 	"sluice/core/reader"
 )
 
-const cloudEvent = "application/cloudevents+json"
+// The content types of CloudEvents: of one, and of a batch.
+const (
+	cloudEvent  = "application/cloudevents+json"
+	cloudEvents = "application/cloudevents-batch+json"
+)
 
 // ingest takes one event.
 func (h *handler) ingest(w http.ResponseWriter, r *http.Request, name string) error {
@@ -93,6 +97,8 @@ func (h *handler) source(name string) (*source, error) {
 func identify(e *core.Event, h http.Header) (err error) {
 	media := mediaType(e.ContentType)
 	switch {
+	case media == cloudEvents: // which would be kept as one event
+		return core.Errorf(core.Unsupported, "one event is taken here; post %s to the same path with /batch behind it", cloudEvents)
 	case media == cloudEvent:
 		e.JSON = true
 		if e.ID, err = reader.CloudEventID(e.Body); err != nil {

@@ -158,6 +158,12 @@ func TestCloudEvents(t *testing.T) {
 			{Name: "ce-specversion", Value: "1.0"}, {Name: "ce-type", Value: "t"},
 		}, got.Headers))
 	})
+	t.Run("a batch is refused where one is taken", func(t *testing.T) {
+		t.Parallel()
+		h := setup(t)
+		h.refused(h.post(sourcePath, "["+event+"]", "Content-Type", "application/cloudevents-batch+json; charset=utf-8"),
+			http.StatusUnsupportedMediaType, "post application/cloudevents-batch+json to the same path with /batch behind it")
+	})
 	for name, body := range map[string]string{
 		"structured without an id":   `{"specversion":"1.0","source":"/s","type":"t"}`,
 		"structured, a number as id": `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`,

@@ -103,10 +103,14 @@ func lastAttempt(a *api.AttemptState, now core.Millis) string {
 		words = append(words, status(a.Status))
 	}
 	words = append(words, since(a.At, now), "ago")
-	if a.Error != "" {
-		return cell(strings.Join(words, " ") + ": " + a.Error)
+	text := strings.Join(words, " ")
+	if a.DeadLetters > 0 {
+		text += ", " + plural(a.DeadLetters, "dead letter")
 	}
-	return strings.Join(words, " ")
+	if a.Error != "" {
+		text = cell(text + ": " + a.Error)
+	}
+	return text
 }
 
 type groupsCommand struct {

@@ -67,7 +67,7 @@ func newWorld() (*world, error) {
 		Store: w.store, Timer: dropping{}, Queue: dropping{}, DeadLetters: letters, Clock: clock,
 		IDs:      core.IDsFunc(w.id),
 		Sender:   func(name string) core.Sender { return destination{w, name} },
-		Observer: &core.Observer{Attempt: last.Record}, Rand: longest{},
+		Observer: last.Observer(), Rand: longest{},
 	}
 	w.api, err = api.New(api.Backend{
 		Catalog: catalog, Ingester: core.NewIngester(catalog, ports), Replayer: core.NewReplayer(catalog, ports, letters),

@@ -85,7 +85,7 @@ func newNode(store *embed.Store, o *ServeOptions, sync bool) *node {
 			Coordinator: memory.NewCoordinator(), Sleep: n.sleep,
 			Clock: clock, IDs: system.IDs(), Rand: system.Jitter{}, Slot: n.queue.Hold, Copies: until(n.copying),
 			Observer: observers.Join(
-				&core.Observer{Attempt: last.Record}, metrics.Observer(), attemptlog.Observer(o.Log, clock),
+				last.Observer(), metrics.Observer(), attemptlog.Observer(o.Log, clock),
 			),
 		},
 		cadence: new(core.Cadence),
