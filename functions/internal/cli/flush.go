@@ -29,7 +29,9 @@ type flushCommand struct {
 
 // Help shows examples.
 func (*flushCommand) Help() string {
-	return `What is finished leaves now, buffer by buffer: all that is stored, but no time window that is still open or within its grace. Exits 1 when a buffer failed; nothing is lost by that.
+	return `What is finished leaves now, buffer by buffer: all that is stored, but no time window that is still open or within its grace. Exits 1 when a buffer failed.
+
+Every send is an attempt. With --force and --final a batch does not wait for its next one, so a few flushes in a row can use up the destination's retry.maxAttempts: then its events go to the fallback, or become dead letters.
 
 Examples:
 
@@ -44,7 +46,9 @@ Examples:
 func (c *flushCommand) AfterApply() error {
 	var only []string // not what the parser makes of a list, in which an empty text is nothing, and all would be flushed
 	for _, names := range c.Only {
-		only = append(only, strings.Split(names, ",")...)
+		for name := range strings.SplitSeq(names, ",") {
+			only = append(only, strings.TrimSpace(name))
+		}
 	}
 	if c.Only = only; slices.Contains(c.Only, "") {
 		return errors.New("--only names a buffer without a name; leave it out to flush all")
@@ -70,7 +74,10 @@ func (c *flushCommand) Run(ctx context.Context, p *program) error {
 	if c.JSON {
 		err = p.printJSON(raw)
 	} else {
-		err = c.show(ctx, p, cl, &r)
+		c.show(p, &r)
+	}
+	if err == nil && c.Final {
+		err = c.left(ctx, p, cl, &r)
 	}
 	if err != nil {
 		return err
@@ -111,29 +118,41 @@ func failure(r *report.House) error {
 		return nil
 	}
 	var failed []string
+	of := 0
 	for i := range r.Buffers {
-		if r.Buffers[i].Error != "" {
-			failed = append(failed, r.Buffers[i].Name)
+		b := &r.Buffers[i]
+		if !unselected(b) {
+			of++
+		}
+		if b.Error != "" {
+			failed = append(failed, b.Name)
 		}
 	}
-	return fmt.Errorf("%d of %s failed: %s", len(failed), plural(len(r.Buffers), "buffer"), strings.Join(failed, ", "))
+	return fmt.Errorf("%d of %s failed: %s", len(failed), plural(of, "buffer"), strings.Join(failed, ", "))
 }
 
-// show shows a report to people, and after a final flush what it has left.
-func (c *flushCommand) show(ctx context.Context, p *program, cl *client, r *report.House) error {
+// unselected reports whether the flush was of other buffers.
+func unselected(b *report.Buffer) bool { return b.Skipped && b.Reason == "not-selected" }
+
+// show shows a report to people: the buffers that the flush was of.
+func (c *flushCommand) show(p *program, r *report.House) {
 	say := p.paint(p.stdout)
-	rows := make([][]string, len(r.Buffers))
+	var rows [][]string
 	var notes []string
 	for i := range r.Buffers {
 		b := &r.Buffers[i]
-		rows[i] = []string{cell(b.Name), count(b.Rows), count(b.Buckets), result(b, say)}
+		if unselected(b) {
+			continue
+		}
+		rows = append(rows, []string{cell(b.Name), count(b.Rows), count(b.Buckets), result(b, say)})
 		for _, note := range noted(b) {
 			notes = append(notes, clean(b.Name+": "+note))
 		}
 	}
-	if len(rows) == 0 {
+	switch {
+	case len(r.Buffers) == 0:
 		fmt.Fprintln(p.stdout, "there are no buffers")
-	} else {
+	case len(rows) > 0:
 		table(p.stdout, say, []string{"BUFFER", "ROWS>", "WINDOWS>", "RESULT"}, rows)
 	}
 	for _, note := range notes {
@@ -143,10 +162,6 @@ func (c *flushCommand) show(ctx context.Context, p *program, cl *client, r *repo
 	for _, name := range r.Unmatched {
 		fmt.Fprintf(p.stderr, "%s there is no buffer %q\n", warn, name)
 	}
-	if !c.Final {
-		return nil
-	}
-	return c.left(ctx, p, cl, r)
 }
 
 // result is a buffer's report in a few words.
@@ -175,7 +190,7 @@ func noted(b *report.Buffer) []string {
 		notes = append(notes, plural(w.Rows, "row")+windows+" taken all the same")
 	}
 	if r := b.Recovered; r != nil {
-		notes = append(notes, fmt.Sprintf("%s of %s sent again, from before this flush", plural(r.Rows, "row"), plural(r.Claims, "claim")))
+		notes = append(notes, fmt.Sprintf("%s of %s from before this flush", plural(r.Rows, "row"), plural(r.Claims, "claim")))
 	}
 	for _, e := range []struct{ what, text string }{
 		{"taken, but not settled, so that it comes again", b.AckError},
