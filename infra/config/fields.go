@@ -22,7 +22,7 @@ func file() shape[core.Config] {
 }
 
 func control() shape[core.Control] {
-	return object(core.Control{},
+	return mapping("{tokens: [env:NAME]}", core.Control{},
 		part("tokens", "Bearer tokens that allow control calls. None: they are answered on loopback only.",
 			func(c *core.Control) *[]core.Secret { return &c.Tokens }, list(secret(), "[env:NAME]", 0)),
 	)
@@ -52,7 +52,7 @@ func source() shape[core.Source] {
 // auth is the word none, or a mapping of what lets a caller in.
 func auth() shape[*core.Auth] {
 	type a = core.Auth
-	fields := object(core.Auth{},
+	fields := mapping("{bearer: [env:NAME]}", core.Auth{},
 		part("bearer", "Bearer tokens, any of which lets a caller in.", func(a *a) *[]core.Secret { return &a.Bearer }, some(list(secret(), "[env:NAME]", 0))),
 		part("webhook", "Signatures by Standard Webhooks.", func(a *a) *[]core.Secret { return &a.Webhook }, webhook()),
 	)
@@ -79,7 +79,7 @@ func auth() shape[*core.Auth] {
 
 // webhook is a mapping with nothing but secrets.
 func webhook() shape[[]core.Secret] {
-	fields := object([]core.Secret(nil),
+	fields := mapping("{secrets: [env:NAME]}", []core.Secret(nil),
 		part("secrets", "Secrets, any of which a sender may sign with.", func(s *[]core.Secret) *[]core.Secret { return s }, some(list(secret(), "[env:NAME]", 0))).must(),
 	)
 	return shape[[]core.Secret]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *[]core.Secret) {
@@ -90,7 +90,7 @@ func webhook() shape[[]core.Secret] {
 
 func destination() shape[core.Destination] {
 	type d = core.Destination
-	return object(core.NewDestination(""),
+	return mapping("{url: https://example.com/events}", core.NewDestination(""),
 		part("type", "The kind of destination.", func(d *d) *string { return &d.Type }, choice(core.DestinationTypes())),
 		part("url", "Where batches are posted. Required for http.", func(d *d) *string { return &d.URL }, words()),
 		part("path", "The file that batches are appended to. Required for file.", func(d *d) *string { return &d.Path }, words()),
@@ -127,9 +127,9 @@ func retry() shape[core.RetryPolicy] {
 
 func buffer() shape[core.Buffer] {
 	type b = core.Buffer
-	fields := object(core.NewBuffer(""),
+	fields := mapping("{from: [orders], to: crm}", core.NewBuffer(""),
 		part("from", "The sources whose events it takes.", func(b *b) *[]string { return &b.From }, some(list(words(), "[orders]", 0))).must(),
-		part("to", "The destination.", func(b *b) *string { return &b.To }, words()).must(),
+		part("to", "The destination.", func(b *b) *string { return &b.To }, text("must be the name of one destination; for several, use a buffer for each, or fallbacks")).must(),
 		part("filter", `Which events it takes: a jq program such as '.type == "order"'. One for which it gives false, null or nothing is not stored.`, func(b *b) *string { return &b.Filter }, words()),
 		part("transform", "What an event's body becomes before it is grouped: a jq program.", func(b *b) *string { return &b.Transform }, words()),
 		part("groupBy", `The group of an event, or beside window its row: a template such as "{{ .json.customer_id }}". Absent: one group.`, func(b *b) *string { return &b.GroupBy }, words()),

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"time"
@@ -22,7 +23,11 @@ func ack() shape[bool] {
 			word := words[*into]
 			value.read(d, path, n, &word)
 			if word != words[false] && word != words[true] {
-				d.fault(n, path, "is neither of its words", "must be accepted or delivered")
+				problem := "is neither of its words"
+				if nearest(word, value.schema.Enum) != "" { // else it may be a secret
+					problem = fmt.Sprintf("is %q", word)
+				}
+				d.fault(n, path, problem, "must be accepted or delivered")
 				return
 			}
 			*into = word == words[true]
@@ -48,7 +53,7 @@ func rateLimit() shape[*core.RateConfig] {
 
 // ordering is a mapping that counts by being there, even when it is empty.
 func ordering() shape[core.Buffer] {
-	fields := object(core.NewBuffer(""),
+	fields := mapping("{}", core.NewBuffer(""),
 		part("key", `What keeps its order in a group that has several shards: a template such as "{{ .json.order_id }}".`, func(b *core.Buffer) *string { return &b.OrderKey }, words()),
 	)
 	return shape[core.Buffer]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *core.Buffer) {

@@ -44,7 +44,7 @@ func fold() shape[[]core.FoldColumn] {
 // flush is a mapping with nothing but every, which has no default: zero stands
 // for no flush.
 func flush() shape[time.Duration] {
-	fields := object(time.Duration(0),
+	fields := mapping("{every: 5m}", time.Duration(0),
 		part("every", "The least time between two deliveries.", func(t *time.Duration) *time.Duration { return t }, silent(duration(core.FlushEveryRange))).must(),
 	)
 	return shape[time.Duration]{schema: fields.schema, read: func(d *decoder, path string, n *yaml.Node, into *time.Duration) {

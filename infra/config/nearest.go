@@ -25,25 +25,29 @@ var separators = strings.NewReplacer("-", "", "_", "")
 
 func folded(name string) string { return separators.Replace(strings.ToLower(name)) }
 
-// distance is how many bytes must be put in, taken out or replaced to make b of a.
+// distance is how many bytes must be put in, taken out, replaced, or changed with
+// the next to make b of a, none of them twice.
 //
-// Source: V. Levenshtein, 1966; in R. Wagner and M. Fischer's form, 1974.
+// Source: optimal string alignment, of F. Damerau's distance, 1964, in R. Wagner
+// and M. Fischer's form, 1974.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	above, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := row[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+			next[j+1] = min(cost, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], above[j-1]+1)
+			}
 		}
+		above, row, next = row, next, above
 	}
 	return row[len(b)]
 }

@@ -27,8 +27,18 @@ func text(right string) shape[string] {
 	}}
 }
 
-// words is text that may say anything.
-func words() shape[string] { return text("must be text; put it in quotes") }
+// words is text that may say anything. A number or a mapping may well be text that
+// lacks its quotes, such as {{ .id }}; a list is none.
+func words() shape[string] {
+	quoted, one := text("must be text; put it in quotes"), text("must be one text")
+	return shape[string]{schema: quoted.schema, read: func(d *decoder, path string, n *yaml.Node, into *string) {
+		if n.Kind == yaml.SequenceNode {
+			one.read(d, path, n, into)
+			return
+		}
+		quoted.read(d, path, n, into)
+	}}
+}
 
 // choice is one of a few words. Package core holds it to them.
 func choice(choices []string) shape[string] {

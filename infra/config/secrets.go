@@ -37,7 +37,7 @@ func (s Secrets) With(source Source, schemes ...string) Secrets {
 func (s Secrets) Resolve(ref core.Secret) (string, error) {
 	value, fault := s.resolve(ref)
 	if fault.Problem != "" {
-		return "", core.Errorf(core.Invalid, "a reference to a secret %s; %s", fault.Problem, fault.Right)
+		return "", core.Errorf(core.Invalid, "the reference %s; %s", fault.Problem, fault.Right)
 	}
 	return value, nil
 }

@@ -82,7 +82,7 @@ func TestOtherSources(t *testing.T) {
 	}
 	_, err := cloud.Resolve("secretsmanager:y")
 	require.Equal(t, core.Invalid, core.CodeOf(err))
-	require.EqualError(t, err, "a reference to a secret names nothing; name something")
+	require.EqualError(t, err, "the reference names nothing; name something")
 	_, err = local.Resolve("ssm:/x")
 	require.ErrorContains(t, err, "not available here", "the one that it was made of stays as it was")
 

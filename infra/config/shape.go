@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -63,7 +64,11 @@ func (f field[T]) must() field[T] {
 
 // object is a mapping with these fields and no others. fresh is a T with the
 // defaults.
-func object[T any](fresh T, fields ...field[T]) shape[T] {
+func object[T any](fresh T, fields ...field[T]) shape[T] { return mapping("", fresh, fields...) }
+
+// mapping is an object. such is what one may look like; "": its first field that
+// has a default, with that.
+func mapping[T any](such string, fresh T, fields ...field[T]) shape[T] {
 	out := schema{Type: "object", AdditionalProperties: false}
 	names := make([]string, len(fields))
 	byName := make(map[string]field[T], len(fields))
@@ -74,8 +79,15 @@ func object[T any](fresh T, fields ...field[T]) shape[T] {
 			out.Required = append(out.Required, f.name)
 		}
 	}
+	if at := slices.IndexFunc(out.Properties, func(p property) bool { return p.schema.Default != nil }); such == "" && at >= 0 {
+		such = fmt.Sprintf("{%s: %v}", out.Properties[at].name, out.Properties[at].schema.Default)
+	}
+	right := "must be a mapping of fields"
+	if such != "" {
+		right += ", such as " + such
+	}
 	read := func(d *decoder, path string, n *yaml.Node, into *T) {
-		entries, _ := d.entries(path, n, "must be a mapping of fields")
+		entries, _ := d.entries(path, n, right)
 		for _, e := range entries {
 			f, ok := byName[e.name]
 			switch {

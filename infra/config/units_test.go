@@ -69,7 +69,7 @@ func TestNearest(t *testing.T) {
 	known := []string{"maxItems", "maxBytes", "idleTimeoutMs", "to", "from"}
 	for name, want := range map[string]string{
 		"maxItem": "maxItems", "max_items": "maxItems", "MAXBYTES": "maxBytes", "idleTimeout": "idleTimeoutMs",
-		"form": "", "frm": "from", "filter": "", "t": "", "": "", "too": "to",
+		"form": "from", "OT": "", "frm": "from", "filter": "", "t": "", "": "", "too": "to",
 		"maxItemsmaxItemsmaxItemsmaxItemsmaxItemsmaxItems": "",
 	} {
 		t.Run(name, func(t *testing.T) {
