@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"sluice/core"
 	"sluice/core/format"
@@ -37,9 +38,10 @@ func openers(resolve senders.Resolver, stdout io.Writer, clock core.Clock) map[s
 }
 
 // sdk reaches AWS as every tool of AWS does: by the environment, the shared
-// files, or the role of the machine. It reads those, and calls nobody yet.
+// files, or the role of the machine. It reads those, and calls nobody yet. What
+// fails is in the errors; the SDK's own log would be raw lines amid the program's.
 func sdk() (aws.Config, error) {
-	c, err := awsconfig.LoadDefaultConfig(context.Background())
+	c, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithLogger(logging.Nop{}))
 	return c, core.Wrap(core.Invalid, err, "the settings for AWS cannot be read")
 }
 
@@ -59,7 +61,11 @@ func OpenDestination(c *core.Config, name string, env func(string) string, stdou
 		return v, v != ""
 	}
 	alone := &core.Config{Destinations: c.Destinations[i : i+1]}
-	open, err := senders.Open(alone, openers(config.NewSecrets(lookup).Resolve, stdout, system.Clock()))
+	resolve := config.NewSecrets(lookup).Resolve
+	if err := resolvable(alone, resolve); err != nil {
+		return nil, nil, err
+	}
+	open, err := senders.Open(alone, openers(resolve, stdout, system.Clock()))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,6 +48,16 @@ func TestServeRefusesAConfiguration(t *testing.T) {
 			[]string{"destinations.out", "SLUICE_TEST_NOT_SET"}},
 		{"with destinations that cannot be opened, of which it tells all", "type: file, path: /nowhere/1", "buffers:", "  too: {type: file, path: /nowhere/2}\nbuffers:", core.Invalid,
 			[]string{"destinations.out", "destinations.too"}},
+		{
+			"with references that lead nowhere, of which it tells all and where they are",
+			"type: http, url: 'http://127.0.0.1/', allowPrivate: true, headers: {x-key: 'env:SLUICE_TEST_KEY'}, secrets: ['env:SLUICE_TEST_SECRET']",
+			"sources:", "sources:\n  jobs: {type: sqs, queue: 'env:SLUICE_TEST_QUEUE'}", core.Invalid,
+			[]string{
+				"sources.jobs.queue: the reference names the environment variable SLUICE_TEST_QUEUE, which is not set; set it before the start",
+				"destinations.out.headers.x-key: the reference names the environment variable SLUICE_TEST_KEY",
+				"destinations.out.secrets[0]: the reference names the environment variable SLUICE_TEST_SECRET",
+			},
+		},
 		{"with a token that is not set", "type: stdout", "sources:", "control: {tokens: ['env:SLUICE_TEST_NOT_SET']}\nsources:", core.Invalid,
 			[]string{"control.tokens", "SLUICE_TEST_NOT_SET"}},
 	} {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -49,11 +50,24 @@ type parts struct {
 	log     *slog.Logger
 }
 
+// resolvable is what is wrong with a configuration's references, of all fields at once.
+func resolvable(c *core.Config, resolve senders.Resolver) error {
+	var errs []error
+	for path, ref := range c.Secrets() {
+		_, err := resolve(ref)
+		errs = append(errs, core.Wrap(core.Invalid, err, "%s", path))
+	}
+	return errors.Join(errs...)
+}
+
 // newServices builds services. It changes nothing outside them, and leaves
 // nothing open when it returns an error.
 func newServices(c *core.Config, p parts) (*services, error) {
 	catalog, err := core.NewCatalog(c, language.JQ)
 	if err != nil {
+		return nil, err
+	}
+	if err := resolvable(c, p.resolve); err != nil {
 		return nil, err
 	}
 	queues, err := intakesOf(c, &p)
