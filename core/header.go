@@ -1,6 +1,6 @@
 package core
 
-import "strings"
+import "bytes"
 
 // MaxHeaderBytes bounds the names and values of the headers that an event keeps.
 const MaxHeaderBytes = 8 << 10
@@ -33,14 +33,20 @@ var credentials = [...]string{
 // KeptHeader is the name, in lower case, under which an event keeps a header or
 // message attribute of its sender, or "" when it does not.
 func KeptHeader(name string) string {
-	name = strings.ToLower(name)
-	if droppedHeaders[name] || strings.HasPrefix(name, "accept") || strings.HasPrefix(name, "proxy-") {
+	var space [64]byte // most names are dropped, and are to cost nothing
+	low := append(space[:0], name...)
+	for i, c := range low {
+		if 'A' <= c && c <= 'Z' {
+			low[i] += 'a' - 'A'
+		}
+	}
+	if droppedHeaders[string(low)] || bytes.HasPrefix(low, []byte("accept")) || bytes.HasPrefix(low, []byte("proxy-")) {
 		return ""
 	}
 	for _, part := range credentials {
-		if strings.Contains(name, part) {
+		if bytes.Contains(low, []byte(part)) {
 			return ""
 		}
 	}
-	return name
+	return string(low)
 }

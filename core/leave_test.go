@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"sluice/core"
 )
 
 // What is held goes on and leaves in one step, where the store can: whatever
@@ -49,4 +51,40 @@ func TestHeldEventsGoOnOnce(t *testing.T) {
 		n += len(b.Items)
 	}
 	require.Equal(t, 3, n)
+}
+
+// shutOnce is a store in which the windows of the first append are closed.
+type shutOnce struct {
+	core.Store
+	calls [][]core.Part
+}
+
+func (s *shutOnce) Append(ctx context.Context, now core.Millis, parts []core.Part) ([]core.Appended, error) {
+	s.calls = append(s.calls, parts)
+	if len(s.calls) > 1 {
+		return s.Store.Append(ctx, now, parts)
+	}
+	answers := make([]core.Appended, len(parts))
+	for i := range parts {
+		answers[i].Closed = parts[i].Change == nil
+	}
+	return answers, nil
+}
+
+func TestHeldEventsThatMeetAClosedWindow(t *testing.T) {
+	t.Parallel()
+	m := newManual(t, config(batch(50, 5*s, 15*s), after(time.Hour)))
+	m.put("a")
+	m.pass(2 * time.Hour)
+	m.configure(config(batch(50, 5*s, 15*s), buf(windowed)))
+	shut := &shutOnce{Store: m.memory}
+	m.store.Store = shut
+	held, err := m.memory.Groups(context.Background(), "b~held", nil, 10)
+	require.NoError(t, err)
+	require.NoError(t, m.tryDeliver(context.Background(), held[0].Ref))
+	require.Len(t, shut.calls, 2)
+	require.NotNil(t, shut.calls[1][1].Change, "they leave when they are stored")
+	left, err := m.memory.Group(context.Background(), held[0].Ref)
+	require.NoError(t, err)
+	require.True(t, left.Empty())
 }

@@ -360,6 +360,7 @@ func (in *Ingester) left(all, p *parts, done []Appended, now Millis) *parts {
 			in.ports.Observer.shadow(part.Ref.Buffer, ShadowDropped, a.shed(len(part.Events)))
 			in.ports.Observer.late(part.Ref.Buffer, min(o.late, a.Stored))
 			continue
+		case part.Change != nil: // it is to be made with what is moved on
 		case a.First != 0 || len(a.Doubles) == len(part.Events):
 			in.ports.Observer.late(part.Ref.Buffer, o.late)
 			all.settle(&part, &o, a, len(part.Events))
