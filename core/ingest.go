@@ -133,7 +133,7 @@ func fit(parts []Part) error {
 			continue // it is left out instead
 		}
 		if limit := p.Policy.CapItems; limit > 0 && len(p.Events) > limit {
-			return Errorf(TooLarge, "%d events for one group, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), limit)
+			return Errorf(TooLarge, "%d events for group %q of buffer %s, which holds at most %d (overflow.maxItems); send fewer at a time", len(p.Events), Cut(p.Ref.Key, 64), p.Ref.Buffer, limit)
 		}
 		if p.Size == 0 {
 			continue

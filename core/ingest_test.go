@@ -42,7 +42,7 @@ func TestRequestsAndSizes(t *testing.T) {
 		{"one more, of one group", sizes(3, 0), nil, []string{"k", "k", "k", "k"}, core.TooLarge, "buffer b than the 3"},
 		{"as many as have room", sizes(10, 0), keys(4), keys(6), accepted, ""},
 		{"one more than has room", sizes(10, 0), keys(4), keys(7), core.Full, "buffer b is full"},
-		{"more than one group may hold", sizes(0, 2), nil, []string{"k", "k", "k"}, core.TooLarge, "3 events for one group, which holds at most 2 (overflow.maxItems)"},
+		{"more than one group may hold", sizes(0, 2), nil, []string{"k", "k", "k"}, core.TooLarge, `3 events for group "k" of buffer b, which holds at most 2 (overflow.maxItems)`},
 		{"as many in each of several groups", sizes(0, 2), nil, []string{"k", "l", "k", "l"}, accepted, ""},
 		{"more than one of two buffers may hold", two, nil, keys(4), core.TooLarge, "more events for buffer small than the 3"},
 		{"as many as the smaller one may hold", two, nil, keys(3), accepted, ""},
