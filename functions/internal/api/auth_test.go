@@ -163,6 +163,9 @@ func TestWebhookBody(t *testing.T) {
 	sign(t, r, secrets["env:SIGN"], "a", "original", now.Time())
 	h.refused(h.do(r), http.StatusUnauthorized, "webhook-signature")
 
+	h.refused(setup(t, auth(core.Auth{Bearer: []core.Secret{"env:ONE"}, Webhook: []core.Secret{"env:SIGN"}})).post(sourcePath, "x"),
+		http.StatusUnauthorized, "Bearer <token>, or sign the request")
+
 	r = request(http.MethodPost, sourcePath, "x") // from loopback, unsigned
 	h.refused(h.do(r), http.StatusUnauthorized, "sign the request")
 

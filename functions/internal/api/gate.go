@@ -32,6 +32,8 @@ func (g *gate) admit(r *http.Request) error {
 		return nil
 	case len(g.keys) == 0:
 		return core.Errorf(core.Unauthorized, "send one of the tokens as Authorization: Bearer <token>")
+	case len(g.tokens) > 0:
+		return core.Errorf(core.Unauthorized, "send one of the tokens as Authorization: Bearer <token>, or sign the request as Standard Webhooks has it: webhook-id, webhook-timestamp and webhook-signature")
 	default:
 		return core.Errorf(core.Unauthorized, "sign the request as Standard Webhooks has it: webhook-id, webhook-timestamp and webhook-signature")
 	}
