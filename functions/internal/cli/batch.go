@@ -96,6 +96,7 @@ func (c *chunker) read() ([]byte, error) {
 // accepted, and says how many events were before it.
 func (s *sending) batch(ctx context.Context, id string, in io.Reader, total int64) error {
 	chunks, bar := newChunker(in), s.bar(total)
+	s.shown = bar
 	var sum struct{ requests, accepted, unrouted, filtered, doubles, dead int }
 	for {
 		k, err := chunks.next()
@@ -142,11 +143,12 @@ func (s *sending) batch(ctx context.Context, id string, in io.Reader, total int6
 func stopped(before int, k *chunk, err error) error {
 	where := fmt.Sprintf("lines %d to %d", k.first, max(k.first, k.first+k.lines-1))
 	_, refused := errors.AsType[*answerError](err)
+	_, unsent := errors.AsType[*unsentError](err)
 	switch {
 	case k.events == 0: // they could not be read
-	case !refused:
+	case !refused && !unsent:
 		where += ", of which it is not known whether they were accepted"
-	case k.first > 1:
+	case refused && k.first > 1:
 		where += ", counted from there"
 	}
 	return fmt.Errorf("%s accepted, then stopped at %s: %w", plural(before, "event"), where, err)

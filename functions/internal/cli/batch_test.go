@@ -193,7 +193,8 @@ func TestInterruptedWhileItWaits(t *testing.T) {
 		return ctx.Err()
 	}
 	require.Equal(t, exitFailed, p.run(ctx, []string{"send", "web", "--batch"}))
-	require.Equal(t, "sluice: 0 events accepted, then stopped at lines 1 to 1: interrupted while waiting for room: the server answered 503 Service Unavailable\n", stderr.String())
+	require.Equal(t, "sent again until it is taken, for 5m 0s at most: the server answered 503 Service Unavailable\n"+
+		"sluice: 0 events accepted, then stopped at lines 1 to 1: interrupted while waiting for room: the server answered 503 Service Unavailable\n", stderr.String())
 }
 
 func TestInterruptedWhileItReads(t *testing.T) {

@@ -13,9 +13,7 @@ import (
 
 	"sluice/core"
 	"sluice/core/reader"
-	"sluice/functions/internal/language"
 	"sluice/functions/internal/wire"
-	"sluice/infra/config"
 	"sluice/infra/fault"
 )
 
@@ -43,7 +41,7 @@ type chaosCommand struct {
 
 // Help shows examples.
 func (*chaosCommand) Help() string {
-	return `The events go to the endpoint as they would from a running system: in the destination's format, signed, and tried again by its retry policy. Faults are put in on the way. No store is touched, and the destination's filter and transform are left out; the endpoint hears "chaos" as the buffer. What it takes twice has the same webhook-id both times, so that it can drop it. Events to a destination of type stdout go to standard error here. Ctrl-C ends it, with a report of what was done. Exits 1 when an event would have become a dead letter.
+	return `The events go to the endpoint as they would from a running system: in the destination's format, signed, and tried again by its retry policy. Faults are put in on the way. No store is touched, and the destination's filter and transform are left out; the endpoint hears "chaos" as the buffer. What it takes twice has the same webhook-id both times, so that it can drop it. Events to a destination of type stdout go to standard error here. Faults are put into sends, each of which is a batch: for small shares have many, such as by --items 1. Ctrl-C ends it, with a report of what was done. Exits 1 when an event would have become a dead letter.
 
 Examples:
 
@@ -73,7 +71,7 @@ func (c *chaosCommand) AfterApply() error {
 
 // Run sends, and reports.
 func (c *chaosCommand) Run(ctx context.Context, p *program) error {
-	cfg, err := config.Load(c.Config, language.Broken)
+	cfg, err := c.load()
 	if err != nil {
 		return err
 	}
@@ -87,7 +85,7 @@ func (c *chaosCommand) Run(ctx context.Context, p *program) error {
 	}
 	i := slices.IndexFunc(cfg.Destinations, func(d core.Destination) bool { return d.Name == c.Destination })
 	if i < 0 {
-		return usagef("there is no destination %q; there are %s", c.Destination, strings.Join(destinations(cfg), ", "))
+		return unknown("destination", c.Destination, destinations(cfg))
 	}
 	sender, done, err := wire.OpenDestination(cfg, c.Destination, p.env, p.stderr) // stdout is the report's
 	if err != nil {

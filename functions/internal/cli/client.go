@@ -10,9 +10,11 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -81,6 +83,12 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("%s (%d)", e.detail, e.status)
 }
 
+// unsentError is why a call has not reached anybody.
+type unsentError struct{ error }
+
+// Unwrap is the cause.
+func (e *unsentError) Unwrap() error { return e.error }
+
 // full reports whether the server took nothing for want of room or time: the
 // same call may be made again.
 func (e *answerError) full() bool {
@@ -109,13 +117,19 @@ func (c *client) do(ctx context.Context, q call, out any) error {
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	var met atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { met.Store(true) }})
 	r, err := c.request(ctx, q)
 	if err != nil {
 		return err
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return c.unreachable(ctx, err)
+		err = c.unreachable(ctx, err)
+		if !met.Load() {
+			err = &unsentError{err}
+		}
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read, or is given up
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes+1))

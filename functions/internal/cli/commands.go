@@ -1,5 +1,14 @@
 package cli
 
+import (
+	"fmt"
+	"strings"
+
+	"sluice/core"
+	"sluice/functions/internal/language"
+	"sluice/infra/config"
+)
+
 // helpWidth is the widest line of a help text, in columns.
 const helpWidth = 100
 
@@ -32,6 +41,29 @@ type dlqCommands struct {
 // configFlag names a configuration.
 type configFlag struct {
 	Config string `default:"sluice.yaml" help:"The configuration (default: ${default})." placeholder:"FILE"`
+}
+
+// load reads the configuration, which must be without faults.
+func (c *configFlag) load() (*core.Config, error) {
+	cfg, err := config.Load(c.Config, language.Broken)
+	return cfg, c.missing(err)
+}
+
+// missing says of a file that is not there how to name another.
+func (c *configFlag) missing(err error) error {
+	if core.CodeOf(err) != core.NotFound {
+		return err
+	}
+	return fmt.Errorf("there is no configuration file %s; name another with --config", c.Config)
+}
+
+// unknown is the error of a name that a configuration does not have.
+func unknown(what, name string, known []string) error {
+	are := "are"
+	if len(known) == 1 {
+		are = "is"
+	}
+	return usagef("there is no %s %q; there %s %s", what, name, are, strings.Join(known, ", "))
 }
 
 // remote says which system to talk to.

@@ -167,12 +167,17 @@ func (w *windowThen) show(p *program, say paint, r *routedThen) {
 	case w.Fold != nil:
 		fmt.Fprintln(p.stdout, "row          the only one")
 	}
-	how := "whole, at"
-	if r.FlushEvery > 0 {
-		how = "by the first flush (they are made every " + millis(r.FlushEvery) + ") after"
+	how := "whole, at " + clean(w.ShipsAt)
+	switch over := until(w.ShipsAt, core.At(p.now())) == "now"; {
+	case r.FlushEvery > 0 && over:
+		how = "by the next flush (they are made every " + millis(r.FlushEvery) + "), as it is over since " + clean(w.ShipsAt)
+	case r.FlushEvery > 0:
+		how = "by the first flush (they are made every " + millis(r.FlushEvery) + ") after " + clean(w.ShipsAt)
+	case over:
+		how = "whole, at once, as it is over since " + clean(w.ShipsAt)
 	}
-	fmt.Fprintf(p.stdout, "leaves       %s %s (%s after its end), as batches of at most %s\n",
-		how, clean(w.ShipsAt), millis(w.GraceMs), plural(r.Conditions.MaxItems, what))
+	fmt.Fprintf(p.stdout, "leaves       %s (%s after its end), as batches of at most %s\n",
+		how, millis(w.GraceMs), plural(r.Conditions.MaxItems, what))
 }
 
 func millis(ms int64) string {

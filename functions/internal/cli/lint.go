@@ -16,7 +16,7 @@ type lintCommand struct {
 	configFlag
 
 	Strict bool   `help:"Exit 1 on warnings too."`
-	Target string `default:"any"                                                                                     enum:"any,local,aws" help:"Where it is to run: any, local or aws. The last two also check what it needs there."`
+	Target string `default:"any"                                                                                     enum:"any,local,aws" help:"Where it is to run: any, local or aws (default: ${default}). The last two also check what it needs there."`
 	Data   string `help:"Also open this data folder, and warn of events and dead letters of what is not configured." placeholder:"DIR"`
 	JSON   bool   `help:"Print JSON."                                                                                name:"json"`
 }
@@ -46,7 +46,7 @@ type finding struct {
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	r, err := config.Read(c.Config, language.Broken)
 	if err != nil {
-		return err
+		return c.missing(err)
 	}
 	if r.Config != nil {
 		t := core.Target(c.Target)

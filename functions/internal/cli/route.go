@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"sluice/core"
 	"sluice/functions/internal/api"
 	"sluice/functions/internal/language"
-	"sluice/infra/config"
 )
 
 type routeCommand struct {
@@ -47,9 +47,12 @@ func (c *routeCommand) AfterApply() error {
 
 // Run explains.
 func (c *routeCommand) Run(ctx context.Context, p *program) error {
-	cfg, err := config.Load(c.Config, language.Broken)
+	cfg, err := c.load()
 	if err != nil {
 		return err
+	}
+	if names := sources(cfg); !slices.Contains(names, c.Source) {
+		return unknown("source", c.Source, names)
 	}
 	in, _, err := p.open(ctx, c.File)
 	if err != nil {
@@ -73,6 +76,14 @@ func (c *routeCommand) Run(ctx context.Context, p *program) error {
 		return errFailed
 	}
 	return err
+}
+
+// sources are the names of those that a configuration has.
+func sources(c *core.Config) (names []string) {
+	for i := range c.Sources {
+		names = append(names, c.Sources[i].Name)
+	}
+	return names
 }
 
 // explanation is what would become of an event.

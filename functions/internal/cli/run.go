@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,14 +72,19 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isTerminal reports whether a reader or writer is a character device.
+// isTerminal reports whether a reader or writer is a character device that keeps
+// what it is given.
 func isTerminal(rw any) bool {
 	f, ok := rw.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
@@ -99,16 +105,47 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err != nil {
 		return p.report(err)
 	}
-	command, err := parser.Parse(negatives(args))
+	command, err := parser.Parse(negatives(asked(args)))
 	switch {
 	case exited && bare:
 		return exitUsage
 	case exited:
 		return exitOK
 	case err != nil:
-		return p.report(usagef("%v", err))
+		return p.report(usagef("%v", misuse(err)))
 	}
 	return p.report(command.Run())
+}
+
+// asked are the arguments of who asks for the version or for help as other
+// programs have it.
+func asked(args []string) []string {
+	switch args[0] {
+	case "--version":
+		return append([]string{"version"}, args[1:]...)
+	case "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+var noUnit = regexp.MustCompile(`^(--\S+): expected duration but got "([^"]*)".*`)
+
+// misuse is what the parser says, and what would be right where it does not say.
+func misuse(err error) error {
+	if m := noUnit.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s is %q: must be a time with its unit, such as 5s or 1m30s", m[1], m[2])
+	}
+	e, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || e.Context.Selected() == nil || !strings.HasPrefix(err.Error(), "unexpected argument") {
+		return err
+	}
+	command := e.Context.Selected()
+	named := func(f *kong.Flag) bool { return f.Name == "config" }
+	if len(command.Positional) == 0 && slices.ContainsFunc(command.Flags, named) {
+		return fmt.Errorf("%w; a configuration is named with --config", err)
+	}
+	return err
 }
 
 var negative = regexp.MustCompile(`^-[0-9]`)

@@ -99,6 +99,8 @@ type sending struct {
 	*program
 	client *client
 	source string
+	shown  *bar // of a batch; nil: none
+	waits  bool // it has been said that it does
 }
 
 func (s *sending) single(ctx context.Context, id, contentType string, in io.Reader) error {
@@ -197,6 +199,11 @@ func (s *sending) post(ctx context.Context, q call, contentType, key string) (ap
 		}
 		if s.now().Add(d).After(until) {
 			return a, fmt.Errorf("gave up after %s: %w", age(patience), err)
+		}
+		if !s.waits {
+			s.waits = true
+			s.shown.clear()
+			fmt.Fprintf(s.stderr, "sent again until it is taken, for %s at most: %s\n", age(patience), clean(err.Error()))
 		}
 		if e := s.wait(ctx, d); e != nil {
 			return a, fmt.Errorf("%w while waiting for room: %w", e, err)

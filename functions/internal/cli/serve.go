@@ -17,9 +17,7 @@ import (
 	"time"
 
 	"sluice/core"
-	"sluice/functions/internal/language"
 	"sluice/functions/internal/wire"
-	"sluice/infra/config"
 )
 
 type serveCommand struct {
@@ -77,7 +75,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Load(c.Config, language.Broken)
+	cfg, err := c.load()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,15 @@ import (
 	"sluice/functions/internal/wire"
 )
 
+// TestNullIsNoTerminal: though it is a character device, nobody types there.
+func TestNullIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	require.False(t, isTerminal(null))
+	require.NoError(t, null.Close())
+}
+
 func TestHangupAsksForAReload(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "sluice.yaml")
