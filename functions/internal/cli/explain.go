@@ -94,6 +94,7 @@ func (r *routedThen) show(p *program, say paint) {
 	} else {
 		r.showGroup(p)
 	}
+	r.showRoom(p)
 	if r.Ordered {
 		fmt.Fprintln(p.stdout, "order        kept: one batch of the group at a time")
 	}
@@ -124,6 +125,28 @@ func (d *destinationTo) show(p *program, as string) {
 	if l := d.RateLimit; l != nil {
 		fmt.Fprintf(p.stdout, "             rate limit: %s in %s\n", plural(l.Requests, "request"), millis(l.PerMs))
 	}
+}
+
+func (r *routedThen) showRoom(p *program) {
+	if r.Room == nil {
+		return
+	}
+	var most []string
+	if n := r.Room.Buffer; n > 0 {
+		most = append(most, plural(n, "event")+" in the buffer")
+	}
+	if n := r.Room.Group; n > 0 {
+		in := " in the group"
+		if r.Window != nil {
+			in = " in the window"
+		}
+		most = append(most, plural(n, "event")+in)
+	}
+	then := "it is refused until there is room again"
+	if r.Shadow {
+		then = "it is dropped"
+	}
+	fmt.Fprintf(p.stdout, "room         for %s; beyond that %s\n", strings.Join(most, " and "), then)
 }
 
 func (r *routedThen) showGroup(p *program) {

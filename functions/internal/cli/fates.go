@@ -108,6 +108,9 @@ func (r *routedThen) then(catalog *core.Catalog, s *core.Subscription, part *cor
 		MaxItems: b.Batch.MaxItems, MaxBytes: b.Batch.MaxBytes,
 		IdleTimeoutMs: b.Batch.IdleTimeout.Milliseconds(), MaxWaitFromFirstMs: b.Batch.MaxWait.Milliseconds(),
 	}
+	if b.Size > 0 || b.Overflow.MaxItems > 0 {
+		r.Room = &room{Buffer: b.Size, Group: b.Overflow.MaxItems}
+	}
 	to := toward(s.Destination)
 	for _, name := range s.Destination.Fallbacks {
 		to.Fallbacks = append(to.Fallbacks, toward(catalog.Destination(name)))

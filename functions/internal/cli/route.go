@@ -128,6 +128,7 @@ type routedThen struct {
 	FlushEvery  int64          `json:"flushEveryMs,omitempty"` // it leaves by flushes alone
 	Conditions  *conditions    `json:"conditions,omitempty"`
 	Destination *destinationTo `json:"destination,omitempty"`
+	Room        *room          `json:"room,omitempty"`
 
 	MessageGroup string `json:"messageGroup,omitempty"` // the group is its message's: certain, or possible if it is not known whether the queue is FIFO
 }
@@ -148,6 +149,12 @@ type windowThen struct {
 	Late    bool     `json:"late,omitempty"` // its own counts as shipped: it is moved on into this one
 	Row     string   `json:"row"`            // key
 	Fold    []string `json:"fold,omitempty"` // the row's columns
+}
+
+// room is how many events may wait; 0: no limit.
+type room struct {
+	Buffer int64 `json:"buffer,omitempty"`
+	Group  int   `json:"group,omitempty"`
 }
 
 type conditions struct {
