@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 
 	"sluice/core"
 )
@@ -19,6 +20,12 @@ func (s *Sender) mapError(ctx context.Context, err error) error {
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return core.Wrap(core.Unavailable, err, "no answer within %v", s.timeout)
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return core.Wrap(core.Unavailable, err, "no answer: the host is not known")
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return core.Wrap(core.Unavailable, err, "no answer: the connection was refused")
 	}
 	return core.Wrap(core.Unavailable, err, "no answer")
 }

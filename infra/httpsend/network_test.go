@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +45,21 @@ func TestBrokenAnswers(t *testing.T) {
 				require.Equal(t, core.Unavailable, core.CodeOf(r.Err))
 			}
 		})
+	}
+}
+
+// TestNobodyThere: why nobody was reached is said, without an address of theirs.
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	at := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for want, err := range map[string]error{
+		"no answer: the connection was refused": at(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
+		"no answer: the host is not known":      at(&net.DNSError{Err: "no such host", Name: "crm.internal", IsNotFound: true}),
+		"no answer":                             at(&net.DNSError{Err: "server misbehaving", Name: "crm.internal", IsTemporary: true}),
+	} {
+		got := new(Sender).mapError(t.Context(), err)
+		require.Equal(t, want, core.DetailOf(got))
+		require.Equal(t, core.Unavailable, core.CodeOf(got))
 	}
 }
 
