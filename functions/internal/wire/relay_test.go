@@ -118,3 +118,24 @@ func TestABreakerOutlivesAReload(t *testing.T) {
 	}
 	s.end()
 }
+
+// What becomes a dead letter is in the log, of a batch once, and in the state.
+func TestDeadLettersAreLogged(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	path := configure(t, "", e.destination(""))
+	replaceInFile(t, path, "maxItems: 1}", "maxItems: 2}, deliverAt: '{{ .json.at }}'")
+	s := launch(t, ServeOptions{Config: path, Data: t.TempDir(), Grace: patience, Stdout: io.Discard}, nil)
+	status, _ := s.call(http.MethodPost, "/v1/sources/in", `{"at":"hidden"}`)
+	require.Equal(t, http.StatusAccepted, status)
+	s.log.wait(t, 0, `level=ERROR msg="dead letters" buffer=b group="" batch=`)
+	s.log.wait(t, 0, "items=1 reason=permanent attempts=0 status=0 letter=")
+
+	e.answers <- http.StatusServiceUnavailable
+	s.accept("a", "a")
+	s.log.wait(t, 0, "items=2 reason=exhausted attempts=1 status=503 letter=")
+	_, body := s.call(http.MethodGet, "/v1/buffers/b", "")
+	require.Contains(t, body, `"deadLetters":2`)
+	s.end()
+	require.NotContains(t, s.log.all(), "hidden")
+}
