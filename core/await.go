@@ -84,23 +84,9 @@ func (in *Ingester) forget(ctx context.Context, source string, ids []string, at 
 // nil is none. fn is called from several goroutines. After an error, or when ctx
 // ends, it ends.
 func (in *Ingester) words(ctx context.Context, source string, ids []string, at Millis, fn func(int, *word) *word) error {
-	var failed atomic.Pointer[error]
-	sideBySide(len(ids), func(i int) {
-		if failed.Load() != nil {
-			return
-		}
-		err := ctx.Err()
-		if err == nil {
-			err = changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i], at), func(w *word) *word { return fn(i, w) })
-		}
-		if err != nil {
-			failed.CompareAndSwap(nil, &err)
-		}
+	return sideBySideUntil(ctx, len(ids), func(i int) error {
+		return changeWord(ctx, in.ports.Coordinator, wordOf(source, ids[i], at), func(w *word) *word { return fn(i, w) })
 	})
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 func changeWord(ctx context.Context, c Coordinator, name string, fn func(*word) *word) error {
@@ -214,26 +200,84 @@ func (in *Ingester) unsettled(ctx context.Context, places []place) []place {
 	return waiting
 }
 
-// leaveWord leaves word of dead letters for sources that wait for the outcome. Until
-// it has, they must not be settled: they would seem delivered.
-func (d *Deliverer) leaveWord(ctx context.Context, items []Item) error {
+// wordsAtOnce is of how many dead letters the records are read or changed at a time.
+const wordsAtOnce = 100
+
+// awaited is those of a shipment's dead letters whose outcome somebody waits for: that
+// began before they were stored.
+func (d *Deliverer) awaited(ctx context.Context, s *shipment, items []Item) ([]Item, error) {
 	if d.ports.Coordinator == nil {
-		return nil // nobody can wait
+		return nil, nil // nobody can wait
 	}
+	var may, do []Item
 	for i := range items {
-		r := d.catalog.Route(items[i].Source)
-		if r == nil || !r.Source.AckDelivered {
-			continue
+		if r := d.catalog.Route(items[i].Source); r != nil && r.Source.AckDelivered {
+			may = append(may, items[i])
 		}
-		err := changeWord(ctx, d.ports.Coordinator, wordOf(items[i].Source, items[i].ID, items[i].ReceivedAt), func(w *word) *word {
-			if w == nil {
-				return nil // nobody waits any more
-			}
-			return &word{Dead: true, Waiting: w.Waiting, Shared: w.Shared}
-		})
-		if err != nil {
+	}
+	waits := make([]bool, len(may))
+	err := d.words(ctx, s, may, func(i int, w *word) *word {
+		waits[i] = w != nil
+		return w
+	})
+	for i := range may {
+		if waits[i] {
+			do = append(do, may[i])
+		}
+	}
+	return do, err
+}
+
+// leaveWord leaves word of dead letters for those who wait. Until it has, they must not
+// be settled: they would seem delivered.
+func (d *Deliverer) leaveWord(ctx context.Context, s *shipment, items []Item) error {
+	return d.words(ctx, s, items, func(_ int, w *word) *word {
+		if w == nil {
+			return nil // nobody waits any more
+		}
+		return &word{Dead: true, Waiting: w.Waiting, Shared: w.Shared}
+	})
+}
+
+// words makes of the record of each of a shipment's items, by its position, what fn
+// makes of it, many at a time, and keeps the claim meanwhile.
+func (d *Deliverer) words(ctx context.Context, s *shipment, items []Item, fn func(int, *word) *word) error {
+	for from := 0; from < len(items); from += wordsAtOnce {
+		if err := d.keep(ctx, s); err != nil {
 			return err
 		}
+		some := items[from:min(from+wordsAtOnce, len(items))]
+		soon, end := context.WithTimeout(ctx, restTime)
+		err := sideBySideUntil(soon, len(some), func(i int) error {
+			name := wordOf(some[i].Source, some[i].ID, some[i].ReceivedAt)
+			return changeWord(soon, d.ports.Coordinator, name, func(w *word) *word { return fn(from+i, w) })
+		})
+		end()
+		d.ports.Observer.failed("leave word of dead letters", err)
+		if err != nil {
+			return Wrap(CodeOf(err), err, "cannot leave word of dead letters")
+		}
+	}
+	return nil
+}
+
+// sideBySideUntil is sideBySide until one fails, or ctx ends.
+func sideBySideUntil(ctx context.Context, n int, do func(int) error) error {
+	var failed atomic.Pointer[error]
+	sideBySide(n, func(i int) {
+		if failed.Load() != nil {
+			return
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = do(i)
+		}
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }

@@ -432,3 +432,59 @@ func TestADeadLetterWithoutWordIsNotSettled(t *testing.T) {
 		require.Empty(t, r.left())
 	})
 }
+
+// What could not be put as a dead letter and is delivered later was never one, at
+// whichever step the former failed.
+func TestNoWordOfWhatIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	down := core.Errorf(core.Unavailable, "down")
+	for name, tt := range map[string]struct {
+		failPut func() error
+		failAsk int // which call of the coordinator: the first is before the event is stored
+	}{
+		"it can't be put":        {failPut: func() error { return down }},
+		"who waits is not known": {failAsk: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, config(at1, waits, out(func(d *core.Destination) { d.Retry.MaxAttempts = 1 })), func(r *rig) {
+				r.broken.Store(true)
+				r.failPut = tt.failPut
+				asks := 0
+				r.shared.fail = func() error {
+					asks++
+					return errorIf(tt.failAsk == asks, down)
+				}
+				r.replies(attempt(2, 200, 500))
+				got, _ := r.answered(`{"k":"a"}`)
+				require.Equal(t, core.StatusDelivered, got)
+				require.Len(t, r.sends(), 2)
+				require.Empty(t, r.deadLetters())
+				require.Empty(t, r.left())
+			})
+		})
+	}
+}
+
+// A dead letter of which no word could be left waits for the next attempt.
+func TestADeadLetterWhoseWordComesLater(t *testing.T) {
+	run(t, config(at1, waits), func(r *rig) {
+		r.broken.Store(true)
+		calls := 0
+		r.shared.fail = func() error {
+			calls++
+			return errorIf(calls == 3, core.Errorf(core.Unavailable, "down")) // it is put already
+		}
+		r.answers(map[string]int{"out": 400})
+		got, _ := r.answered(`{"k":"a"}`)
+		require.Equal(t, core.StatusDeadLettered, got)
+		require.Len(t, r.deadLetters(), 1, "it is put twice by the same name")
+		require.Empty(t, r.left())
+	})
+}
+
+func errorIf(failed bool, err error) error {
+	if failed {
+		return err
+	}
+	return nil
+}

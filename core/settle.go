@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -204,11 +203,9 @@ func (d *Deliverer) deadLetter(ctx context.Context, s *shipment, r *Response,
 	return goOn, err
 }
 
-// wordsAtOnce is for how many dead letters word is left at a time.
-const wordsAtOnce = 100
-
-// putDeadLetters leaves word of dead letters, and puts them: in this order, so that one
-// of which no word can be left is not put again at every attempt. Copies are none.
+// putDeadLetters puts dead letters, and then leaves word of them: a word is never about
+// one that there is not. While who waits can't be found out, none is put, so that it is
+// not put again at every attempt. Copies are none.
 func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response, lost []undelivered) (letters []DeadLetter, err error) {
 	if s.sub.Buffer.Shadow || len(lost) == 0 {
 		return nil, nil
@@ -222,37 +219,16 @@ func (d *Deliverer) putDeadLetters(ctx context.Context, s *shipment, r *Response
 		letters = append(letters, s.letters(g.items, why, g.reason, d.ports.Clock.Now())...)
 		items = append(items, g.items...)
 	}
-	for some := range slices.Chunk(items, wordsAtOnce) {
-		if err := d.keep(ctx, s); err != nil {
-			return nil, err
-		}
-		if err := d.leaveWords(ctx, some); err != nil {
-			d.ports.Observer.failed("leave word of dead letters", err)
-			return nil, Wrap(CodeOf(err), err, "cannot leave word of dead letters")
-		}
+	awaited, err := d.awaited(ctx, s, items)
+	if err != nil {
+		return nil, err
 	}
 	err = d.ports.DeadLetters.Put(ctx, letters)
 	d.ports.Observer.failed("put dead letters", err)
-	return letters, Wrap(CodeOf(err), err, "cannot put dead letters")
-}
-
-// leaveWords leaves word of some dead letters, side by side.
-func (d *Deliverer) leaveWords(ctx context.Context, items []Item) error {
-	ctx, cancel := context.WithTimeout(ctx, restTime)
-	defer cancel()
-	var failed atomic.Pointer[error]
-	sideBySide(len(items), func(i int) {
-		if failed.Load() != nil {
-			return
-		}
-		if err := d.leaveWord(ctx, items[i:i+1]); err != nil {
-			failed.Store(&err)
-		}
-	})
-	if err := failed.Load(); err != nil {
-		return *err
+	if err != nil {
+		return nil, Wrap(CodeOf(err), err, "cannot put dead letters")
 	}
-	return nil
+	return letters, d.leaveWord(ctx, s, awaited)
 }
 
 // tellDeadLetters tells the observer of dead letters, or of copies that have failed.
