@@ -37,9 +37,11 @@ type errand struct {
 
 	allowed  *hop          // whose breaker has let it through, and is asked once; nil: none has
 	probe    *probe        // as its probe; nil: as any other
+	free     func()        // gives its slot of a fallback back; nil: it has none
+	room     *hop          // which one that is
 	waits    time.Duration // nothing was taken, as the breaker of waitsFor is open for so long
 	waitsFor string
-	token    Millis          // nothing was taken, as a claim has its token for waitsFor then
+	token    Millis          // nothing was taken, as a claim has its token for waitsFor, or tries for a slot of that, then
 	may      context.Context //nolint:containedctx // of one call: its end keeps more from being begun
 
 	busy       bool // nothing was taken, as others are sending all that the group may
@@ -56,7 +58,6 @@ type shipment struct {
 	at       []int         // which of them its destination's filter and transform have left; nil: all
 	lost     []undelivered // what those failed on, an item each
 	rows     []Item        // of a claim that leaves in rows: those not yet settled
-	free     func()        // gives back what its next send has of a fallback's slots
 	deadline Millis        // since when it could have been sent
 	taken    Millis        // when its claim was recovered; 0: it is new
 	was      Millis        // CheckAt before this deliverer took or renewed its claim
@@ -106,7 +107,10 @@ func (d *Deliverer) ship(ctx context.Context, e *errand) (*shipment, error) {
 		}
 		defer done()
 	}
-	defer d.unused(store, e)
+	defer func() {
+		e.vacate()
+		d.unused(store, e)
+	}()
 	s, err := d.take(store, e)
 	if err != nil || s == nil {
 		return nil, err
@@ -140,19 +144,18 @@ func (d *Deliverer) ready(ctx context.Context, s *shipment, first bool) (wait ti
 	return d.held(ctx, s, first)
 }
 
-// held says how long the next send has to wait for its destination's breaker, for
-// a slot, or for a token of its rate limit, which is then its own. Before the first the
-// breaker was asked already, unless the claim has moved on meanwhile.
+// held says how long the next send has to wait for a slot of its destination, for its
+// breaker, or for a token of its rate limit, which is then its own. Before the first those
+// were asked already, but for the limit, unless the claim has moved on meanwhile.
 func (d *Deliverer) held(ctx context.Context, s *shipment, first bool) (wait time.Duration, token bool) {
 	if !first {
 		d.unused(ctx, s.errand) // nothing was left to send, and a probe's lease is for one send
 	}
-	if until := d.breaker(ctx, s.errand, s.hop()); until != 0 {
+	if until := d.barred(ctx, s.errand, &s.claim); until != 0 {
 		wait = max(1, until.Sub(d.ports.Clock.Now()))
-		s.waits, s.waitsFor = wait, s.hop().Name
-	} else if wait = d.slot(ctx, s); wait == 0 && !(first && s.reserved()) {
+	} else if !(first && s.reserved()) {
 		if wait, token = (gate{&d.ports}).token(ctx, s.hop().Destination, s.policy.MaxHold); wait > 0 {
-			s.free()
+			s.vacate()
 		}
 	}
 	s.result.waits = wait > 0
@@ -230,8 +233,10 @@ func (d *Deliverer) next(ctx context.Context, e *errand, g *Group) (*shipment, e
 	e.recovering, e.busy, e.waits, e.token = false, false, 0, 0
 	if c := e.expired(g, now); c != nil {
 		e.recovering = true
-		if until := d.breaker(ctx, e, e.sub.hopOf(c)); until != 0 {
-			e.waits, e.waitsFor = max(1, until.Sub(now)), e.sub.hopOf(c).Name
+		if until := d.barred(ctx, e, c); until != 0 {
+			if e.waits == 0 { // for a slot
+				e.token, e.waitsFor = until, e.sub.hopOf(c).Name
+			}
 			return nil, d.deferred(ctx, e, g, c, until)
 		}
 		return d.recover(ctx, e, g, c)

@@ -34,37 +34,68 @@ func (d *Deliverer) unused(ctx context.Context, e *errand) {
 }
 
 const (
-	// slotTime is how long a delivery waits for a slot of a fallback: it has one of
-	// the first destination meanwhile, which others want.
-	slotTime = 100 * time.Millisecond
+	// slotTime is how long a delivery tries for a slot of a fallback: it has one of the
+	// first destination meanwhile, which others want.
+	slotTime = time.Millisecond
 
-	// slotRest is within what time it asks again.
-	slotRest = time.Second
+	// firstRest and lastRest are within what time it tries again: longer, the longer
+	// the claim has failed, so that many who wait are no burden.
+	firstRest = 200 * time.Millisecond
+	lastRest  = 5 * time.Second
 )
 
-// slot makes a send to a fallback one of those that may be under way there; the
-// shipment frees it. What delivers has a slot of the first destination alone. When
-// none is free soon, it says how long to rest: those that have to, not all alike.
-func (d *Deliverer) slot(ctx context.Context, s *shipment) (wait time.Duration) {
-	s.free = func() {}
-	to := s.hop()
-	if d.ports.Slot == nil || to == s.sub.hops[0] {
+// slot makes an errand's next send to a fallback one of those that may be under way
+// there, until it is vacated. What delivers has a slot of the first destination alone.
+// When none is free, it says until when to rest: those that have to, not all alike.
+func (d *Deliverer) slot(ctx context.Context, e *errand, c *Claim) (until Millis) {
+	to := e.sub.hopOf(c)
+	if e.free != nil && e.room == to {
+		return 0
+	}
+	e.vacate()
+	if d.ports.Slot == nil || to == e.sub.hops[0] {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
 	free, err := d.ports.Slot(ctx, to.Name)
-	if err != nil {
-		return time.Millisecond + time.Duration(d.ports.Rand.Int64N(int64(slotRest)))
+	if err == nil {
+		e.room, e.free = to, free
+		return 0
 	}
-	s.free = free
-	return 0
+	now, longest := d.ports.Clock.Now(), firstRest
+	if c.FirstErrorAt != 0 {
+		longest = min(max(longest, now.Sub(c.FirstErrorAt)/4), lastRest)
+	}
+	return now.Add(time.Millisecond + time.Duration(d.ports.Rand.Int64N(int64(longest))))
+}
+
+// vacate gives back what an errand has of a fallback's slots.
+func (e *errand) vacate() {
+	if e.free != nil {
+		e.free()
+	}
+	e.room, e.free = nil, nil
+}
+
+// barred says until when a claim has to wait for a slot of its destination, or for its
+// breaker; 0: it need not. Only who has a slot asks that, and may be its probe.
+func (d *Deliverer) barred(ctx context.Context, e *errand, c *Claim) (until Millis) {
+	if until = d.slot(ctx, e, c); until != 0 {
+		return until
+	}
+	to := e.sub.hopOf(c)
+	if until = d.breaker(ctx, e, to); until != 0 {
+		e.vacate()
+		e.waits, e.waitsFor = max(1, until.Sub(d.ports.Clock.Now())), to.Name
+	}
+	return until
 }
 
 // send makes one attempt. A batch whose items were all lost, which the store
 // has reported, or were dropped by the destination's filter, counts as delivered.
 func (d *Deliverer) send(ctx context.Context, s *shipment) (Response, Outcome) {
-	defer s.free()
+	defer s.vacate()
 	to := s.hop()
 	items, outcome, err := d.shape(ctx, s, to)
 	if err != nil {
@@ -197,8 +228,8 @@ func moved(b Bits, at []int) Bits {
 	return m
 }
 
-// deferred makes a claim wait for its destination's breaker, and has it looked
-// at again then: once, however many deliverers meet it.
+// deferred makes a claim wait for its destination, and has it looked at again then:
+// once, however many deliverers meet it.
 func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Claim, until Millis) error {
 	g, err := d.ports.Store.Update(ctx, e.ref, was, func(g *Group) error {
 		if now := g.Find(c.ID); now != nil && !now.Held() && !now.Token && now.Due >= until {
@@ -214,6 +245,10 @@ func (d *Deliverer) deferred(ctx context.Context, e *errand, was *Group, c *Clai
 	}
 	if c := g.Find(c.ID); c != nil {
 		d.ports.armClaim(ctx, e.ref, &g, c)
+	}
+	if e.pull == nil && g.Wanted(e.policy, d.ports.Clock.Now()) {
+		d.ports.hand(ctx, e.sub.delivery(e.ref, &g)) // the hint that led here may have been for it
+		return nil
 	}
 	d.ports.armCheck(ctx, e.policy, e.ref, &g)
 	return nil

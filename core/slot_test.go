@@ -191,3 +191,41 @@ func TestAFlushWaitsForASlotOfAFallback(t *testing.T) {
 	require.Equal(t, []string{"out", "second"}, d.to)
 	require.Empty(t, d.busyGroups())
 }
+
+// However many groups wait for a fallback, they hold up no other, and once it is free
+// it is soon taken.
+func TestAHundredGroupsAtASlowFallback(t *testing.T) {
+	c := config(at1, fallback(1), out(only(2)))
+	c.Destinations[1].Concurrency = 1
+	run(t, c, func(r *rig) {
+		r.replies(func(to string, b *core.Batch) core.Response {
+			switch {
+			case to == "second":
+				<-time.After(10 * time.Second)
+			case b.Group != "well":
+				return core.Response{Status: 400}
+			}
+			return core.Response{Status: 200}
+		})
+		for i := range 100 {
+			r.put(fmt.Sprint(i))
+		}
+		for i := range 20 {
+			r.at(time.Duration(i+1) * 10 * time.Second)
+			r.put("well")
+		}
+		r.at(20 * time.Minute)
+		n, last := 0, time.Duration(0)
+		for _, s := range r.sends() {
+			if s.Group == "well" {
+				n++
+				require.Less(t, s.at, time.Duration(n)*10*time.Second+20*time.Millisecond)
+			}
+			last = max(last, s.at)
+		}
+		require.Equal(t, 20, n)
+		require.Less(t, last, 1100*time.Second, "of 990 at best")
+		require.Equal(t, map[string]int{"out": 120, "second": 100}, sendsOf(r))
+		require.Empty(t, r.left())
+	})
+}
