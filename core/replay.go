@@ -49,7 +49,7 @@ type ReplayRequest struct {
 // ReplayReport is what came of a replay. Letters are replayed when their
 // destination has taken them. The failed ones are dead letters still, and among
 // those left: it did not take them, they could not be sent, or its breaker or rate
-// limit left no time for them. Left is what the queue counts in the time there is,
+// limit left no time for them. What was not even read then is only left. Left is what the queue counts in the time there is,
 // and may be too low, but never lower than what the replay itself has given back.
 type ReplayReport struct {
 	Replayed int
@@ -74,7 +74,7 @@ func (r *Replayer) Replay(ctx context.Context, q ReplayRequest) (ReplayReport, e
 	if q.Lease == 0 {
 		q.Lease = replayLease
 	}
-	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(q.Budget)}
+	run := replay{Replayer: r, request: q, until: r.ports.Clock.Now().Add(q.Budget), shut: make(map[string]bool)}
 	err := run.all(ctx)
 	// the failed ones stay leased until here, so that no chunk meets them twice
 	if e := r.letters.Settle(context.WithoutCancel(ctx), nil, run.failed); err == nil {
@@ -98,12 +98,15 @@ type replay struct {
 	request ReplayRequest
 	until   Millis
 	failed  []DeadLetter
-	back    int // letters given back because the time was over
+	back    int             // letters given back because the time was over
+	shut    map[string]bool // destinations whose breaker or rate limit leaves no time
 	report  ReplayReport
 }
 
+// all takes letters for as long as there are some that may be sent. Where a chunk holds
+// none, it leaves the rest: they would all be read for nothing.
 func (r *replay) all(ctx context.Context) error {
-	for ctx.Err() == nil && r.ports.Clock.Now() < r.until {
+	for ctx.Err() == nil && r.ports.Clock.Now() < r.until && !r.shut[r.request.To] {
 		limit := r.request.Chunk
 		if r.request.Max > 0 {
 			limit = min(limit, r.request.Max-r.report.Replayed-r.report.Failed)
@@ -119,63 +122,57 @@ func (r *replay) all(ctx context.Context) error {
 		if err := r.chunk(ctx, letters); err != nil {
 			return err
 		}
+		if !slices.ContainsFunc(letters, func(l DeadLetter) bool { return !r.shut[r.to(&l)] }) {
+			return nil
+		}
 	}
 	return nil
 }
 
-// chunk sends letters batch by batch, and gives back what it does not get to.
+// chunk sends letters batch by batch: those whose destination has to be waited for when
+// the others are through.
 func (r *replay) chunk(ctx context.Context, letters []DeadLetter) error {
+	later, err := r.round(ctx, letters, make(map[string]bool))
+	if err != nil {
+		return errors.Join(err, r.letters.Settle(context.WithoutCancel(ctx), nil, later))
+	}
+	_, err = r.round(ctx, later, nil)
+	return err
+}
+
+// round sends letters batch by batch, and gives back what it does not get to. busy is
+// for the destinations that have to be waited for, whose letters it returns; nil: it
+// waits for them.
+func (r *replay) round(ctx context.Context, letters []DeadLetter, busy map[string]bool) (later []DeadLetter, err error) {
 	for len(letters) > 0 {
 		if ctx.Err() != nil || r.ports.Clock.Now() >= r.until {
 			r.back += len(letters)
-			return r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
+			return later, r.letters.Settle(context.WithoutCancel(ctx), nil, letters)
 		}
 		n := 1
 		for n < len(letters) && letters[n].Batch == letters[0].Batch && letters[n].Destination == letters[0].Destination {
 			n++
 		}
-		if err := r.batch(ctx, letters[:n]); err != nil {
-			return errors.Join(err, r.letters.Settle(context.WithoutCancel(ctx), nil, letters[n:]))
+		aside, err := r.batch(ctx, letters[:n], busy)
+		if err != nil {
+			return later, errors.Join(err, r.letters.Settle(context.WithoutCancel(ctx), nil, letters[n:]))
+		}
+		if aside {
+			later = append(later, letters[:n]...)
 		}
 		letters = letters[n:]
 	}
-	return nil
+	return later, nil
 }
 
-// admitted waits until a destination's breaker and rate limit let a send through,
-// which is perhaps the breaker's probe. Unavailable: not while there is time.
-func (r *replay) admitted(ctx context.Context, d *Destination) (*probe, error) {
-	g := gate{&r.ports}
-	for {
-		until, p := g.breaker(ctx, d)
-		if until == 0 {
-			if r.token(ctx, d) {
-				return p, nil
-			}
-			g.unused(context.WithoutCancel(ctx), p)
-			return nil, Errorf(Unavailable, "the rate limit of destination %s leaves no time for it", d.Name)
-		}
-		now := r.ports.Clock.Now()
-		if r.ports.Sleep == nil || until >= r.until || r.ports.Sleep(ctx, max(until.Sub(now), time.Millisecond)) != nil {
-			return nil, Errorf(Unavailable, "the breaker of destination %s is open until %s", d.Name, until)
-		}
-	}
-}
-
-// token waits for a token of a destination's rate limit. It reports whether one
-// comes while there is time.
-func (r *replay) token(ctx context.Context, d *Destination) bool {
-	if r.ports.Sleep == nil {
-		return true
-	}
-	wait, taken := gate{&r.ports}.token(ctx, d, r.until.Sub(r.ports.Clock.Now()))
-	return wait == 0 || taken && r.ports.Sleep(ctx, wait) == nil
-}
-
-// batch sends letters of one batch and settles those that were taken.
-func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
+// batch sends letters of one batch and settles those that were taken, unless they are
+// put aside.
+func (r *replay) batch(ctx context.Context, letters []DeadLetter, busy map[string]bool) (aside bool, err error) {
 	var done []DeadLetter
-	taken := r.send(ctx, letters)
+	taken, aside := r.send(ctx, letters, busy)
+	if aside {
+		return true, nil
+	}
 	for i := range letters {
 		if taken.Has(i) {
 			done = append(done, letters[i])
@@ -187,37 +184,49 @@ func (r *replay) batch(ctx context.Context, letters []DeadLetter) error {
 	}
 	r.report.Replayed += len(done)
 	r.report.Failed += len(letters) - len(done)
-	return r.letters.Settle(context.WithoutCancel(ctx), done, nil)
+	return false, r.letters.Settle(context.WithoutCancel(ctx), done, nil)
 }
 
 // send makes one attempt, and returns which letters were taken. Why some were not
-// even sent, the observer is told.
-func (r *replay) send(ctx context.Context, letters []DeadLetter) (taken Bits) {
+// even sent, the observer is told: of a destination that leaves no time, once.
+func (r *replay) send(ctx context.Context, letters []DeadLetter, busy map[string]bool) (taken Bits, aside bool) {
 	name := r.to(&letters[0])
 	dest := r.catalog.Destination(name)
 	if dest == nil {
 		r.missing(name)
-		return nil
+		return nil, false
+	}
+	if r.shut[name] || busy[name] {
+		return nil, busy[name]
 	}
 	b := Batch{Buffer: letters[0].Buffer, Group: letters[0].Group, Reason: ReasonReplay, Attempt: letters[0].Attempts + 1}
 	var at []int // where those that are sent were
-	b.Items, at = r.dressed(ctx, name, letters)
-	if len(at) == 0 {
-		return nil
+	var lost, err error
+	b.Items, at, lost = r.dressed(ctx, name, letters)
+	var p *probe
+	if len(at) > 0 {
+		p, err = r.admitted(ctx, dest, busy == nil)
+	}
+	if err == errLater { //nolint:errorlint // it is returned as it is
+		busy[name] = true
+		return nil, true
+	}
+	r.unsent(len(letters)-len(at), letters, name, lost)
+	if err != nil {
+		r.shut[name] = true
+		r.unsent(len(at), letters, name, err)
+	}
+	if err != nil || len(at) == 0 {
+		return nil, false
 	}
 	b.ID = replayID(letters[0].Batch, b.Items)
-	p, err := r.admitted(ctx, dest)
-	if err != nil {
-		r.unsent(len(at), letters, name, err)
-		return nil
-	}
 	failed := r.attempt(ctx, dest, p, &b)
 	for i, of := range at {
 		if !failed.Has(i) {
 			taken = taken.With(of)
 		}
 	}
-	return taken
+	return taken, false
 }
 
 // attempt sends a batch, and returns which of its items were not taken.
@@ -245,9 +254,8 @@ func (r *replay) attempt(ctx context.Context, dest *Destination, p *probe, b *Ba
 }
 
 // dressed is the items of letters as a destination's transform makes them, and
-// whose they are. Those on which it fails are left out.
-func (r *replay) dressed(ctx context.Context, to string, letters []DeadLetter) (items []Item, at []int) {
-	var why error
+// whose they are. Those on which it fails are left out: why, says the first.
+func (r *replay) dressed(ctx context.Context, to string, letters []DeadLetter) (items []Item, at []int, why error) {
 	for i := range letters {
 		it := letters[i].Item
 		if err := r.catalog.hops[to].dress(ctx, &it.Event); err != nil {
@@ -256,8 +264,7 @@ func (r *replay) dressed(ctx context.Context, to string, letters []DeadLetter) (
 		}
 		items, at = append(items, it), append(at, i)
 	}
-	r.unsent(len(letters)-len(at), letters, to, why)
-	return items, at
+	return items, at, why
 }
 
 // unsent tells why so many of a batch's letters are not sent.

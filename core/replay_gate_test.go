@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ type replaying struct {
 	*core.Replayer
 
 	t       *testing.T
-	shared  core.Coordinator
+	shared  *hookedTurns
 	letters core.DeadLetterQueue
 	answer  func(*core.Batch) core.Response // nil: 200
 	sent    []core.Batch
@@ -34,7 +35,7 @@ func replays(t *testing.T, c *core.Config, test func(*replaying)) {
 		store, begin := memory.New(), time.Now()
 		catalog, err := core.NewCatalog(c, toy)
 		require.NoError(t, err)
-		r := &replaying{t: t, shared: memory.NewCoordinator(), letters: store.DeadLetters()}
+		r := &replaying{t: t, shared: &hookedTurns{Coordinator: memory.NewCoordinator()}, letters: store.DeadLetters()}
 		send := senderFunc(func(b *core.Batch) core.Response {
 			r.sent, r.at = append(r.sent, *b), append(r.at, time.Since(begin))
 			if r.answer == nil {
@@ -56,10 +57,13 @@ type senderFunc func(*core.Batch) core.Response
 func (f senderFunc) Send(_ context.Context, b *core.Batch) core.Response { return f(b) }
 
 // refuse adds dead letters of one batch.
-func (r *replaying) refuse(batch string, bodies ...string) {
+func (r *replaying) refuse(batch string, bodies ...string) { r.refuseBy("out", batch, bodies...) }
+
+// refuseBy adds those of a destination.
+func (r *replaying) refuseBy(to, batch string, bodies ...string) {
 	letters := make([]core.DeadLetter, len(bodies))
 	for i, body := range bodies {
-		letters[i] = core.DeadLetter{ID: fmt.Sprintf("%s/%d", batch, i+1), Batch: batch, Buffer: "b", Destination: "out", Attempts: 1,
+		letters[i] = core.DeadLetter{ID: fmt.Sprintf("%s/%d", batch, i+1), Batch: batch, Buffer: "b", Destination: to, Attempts: 1,
 			Item: core.Item{Seq: uint64(i) + 1, Event: core.Event{Body: []byte(body)}}}
 	}
 	require.NoError(r.t, r.letters.(core.DeadLetterSink).Put(context.Background(), letters))
@@ -164,3 +168,102 @@ func TestAReplaysProbeThatIsCutOff(t *testing.T) {
 
 // sleepFor moves a bubble's clock.
 func sleepFor(d time.Duration) { _ = sleep(context.Background(), d) }
+
+// A probe is let through for one send: a replay that waits for its token meanwhile
+// leaves it to others.
+func TestAReplayThatWaitsForATokenIsNoProbe(t *testing.T) {
+	c := config(breaking(1, 5*time.Second), out(func(d *core.Destination) {
+		d.RateLimit = &core.RateConfig{Requests: 1, Per: 2 * time.Minute}
+	}))
+	replays(t, c, func(r *replaying) {
+		r.refuse("x", "body")
+		r.answer = func(*core.Batch) core.Response { return core.Response{Status: 503} }
+		r.replay()
+		r.answer = nil
+		sleepFor(10 * time.Second)
+		done := make(chan core.ReplayReport)
+		go func() { done <- r.replay() }()
+		for range 10 {
+			sleepFor(10 * time.Second)
+			require.False(t, r.breaker().Probing)
+		}
+		require.Equal(t, core.ReplayReport{Replayed: 1}, <-done)
+		require.Equal(t, []time.Duration{0, 2 * time.Minute}, r.at)
+		require.Zero(t, r.breaker())
+	})
+}
+
+// A token that came before the breaker let anything through counts, unless that is long
+// ago.
+func TestAReplayKeepsItsToken(t *testing.T) {
+	for per, want := range map[time.Duration]time.Duration{
+		40 * time.Second: 60 * time.Second,
+		20 * time.Second: 60 * time.Second, // it takes another, which is there by now
+	} {
+		t.Run(per.String(), func(t *testing.T) {
+			c := config(breaking(1, time.Minute), out(func(d *core.Destination) { d.RateLimit = &core.RateConfig{Requests: 1, Per: per} }))
+			replays(t, c, func(r *replaying) {
+				r.refuse("x", "body")
+				r.answer = func(*core.Batch) core.Response { return core.Response{Status: 503} }
+				r.replay()
+				r.answer = nil
+				r.open(0)
+				sleepFor(10 * time.Second)
+				done := make(chan core.ReplayReport)
+				go func() { done <- r.replay() }()
+				sleepFor(5 * time.Second)
+				r.open(45 * time.Second)
+				require.Equal(t, core.ReplayReport{Replayed: 1}, <-done)
+				require.Equal(t, want, r.at[1])
+			})
+		})
+	}
+}
+
+// open opens the breaker for so long.
+func (r *replaying) open(long time.Duration) {
+	require.NoError(r.t, r.shared.Change(context.Background(), "breaker/out", func([]byte) ([]byte, error) {
+		return json.Marshal(core.Breaker{Failures: 1, Until: core.At(time.Now().Add(long))})
+	}))
+}
+
+// Where a destination takes nothing, its letters are not gone through one by one.
+func TestAReplayLeavesTheRestWhereNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	for name, q := range map[string]core.ReplayRequest{"their own": {Chunk: 10}, "another": {Chunk: 10, To: "out"}} {
+		t.Run(name, func(t *testing.T) {
+			replays(t, config(breaking(1, time.Hour)), func(r *replaying) {
+				for i := range 50 {
+					r.refuse(fmt.Sprint("x", i), "body")
+				}
+				r.open(time.Hour)
+				calls := 0
+				r.shared.fail = func() error {
+					calls++
+					return nil
+				}
+				report, err := r.Replay(context.Background(), q)
+				require.NoError(t, err)
+				require.Equal(t, core.ReplayReport{Failed: 10, Left: 50}, report)
+				require.Equal(t, 2, calls, "once at once, once when the others are through")
+				require.Len(t, r.why, 1)
+				require.Empty(t, r.sent)
+			})
+		})
+	}
+}
+
+// Who waits for one destination sends to the others before.
+func TestAReplayWaitsLast(t *testing.T) {
+	c := config(breaking(1, time.Hour), with("second"), with("third", func(d *core.Destination) {
+		d.RateLimit = &core.RateConfig{Requests: 1, Per: time.Minute}
+	}))
+	replays(t, c, func(r *replaying) {
+		for i, to := range []string{"out", "third", "third", "second", "out", "second"} {
+			r.refuseBy(to, fmt.Sprint("x", i), to)
+		}
+		r.open(3 * time.Minute)
+		require.Equal(t, core.ReplayReport{Replayed: 6}, r.replay())
+		require.Equal(t, []time.Duration{0, 0, 0, 3 * time.Minute, 3 * time.Minute, 3 * time.Minute}, r.at)
+	})
+}
