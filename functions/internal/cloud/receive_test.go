@@ -252,8 +252,8 @@ func TestBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 	})
 }
 
-// A letter that comes back by queue waits for an open breaker while there is time
-// to send it then, and no longer.
+// A letter that comes back by queue waits for an open breaker for a moment, and no
+// longer: it has a slot meanwhile.
 func TestRedriveIntoAnOpenBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {
 		r := relay(t)
@@ -270,8 +270,11 @@ func TestRedriveIntoAnOpenBreaker(t *testing.T) { //nolint:paralleltest // a bub
 		<-time.After(9*time.Minute + 20*time.Second)
 		begin := time.Now()
 		require.Equal(t, []string{"m0"}, r.delivers(t, time.Minute, e))
-		require.Zero(t, time.Since(begin), "it is open for 40 s, and a send may begin in the next 25")
+		require.Zero(t, time.Since(begin), "it is open for 40 s")
 		<-time.After(20 * time.Second)
+		require.Equal(t, []string{"m0"}, r.delivers(t, time.Minute, e))
+		require.Equal(t, 20*time.Second, time.Since(begin), "and for 20 s, in which there would be time")
+		<-time.After(18 * time.Second)
 		require.Empty(t, r.delivers(t, time.Minute, e))
 		require.Equal(t, 40*time.Second, time.Since(begin))
 		require.Len(t, r.crm.batches(), 2)

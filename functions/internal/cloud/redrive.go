@@ -7,6 +7,10 @@ import (
 	"sluice/core"
 )
 
+// moment is how long a letter waits for a breaker or a rate limit, in a slot that
+// others want: its queue brings it again.
+const moment = 3 * time.Second
+
 // redrive sends dead letters that come by queue, one a message. One that is
 // not taken again goes back to its queue, and from there to the dead letters.
 type redrive struct {
@@ -29,8 +33,9 @@ func (r *redrive) work(ctx context.Context, l core.DeadLetter) error {
 	defer free()
 	one := &inHand{letter: l}
 	q := core.ReplayRequest{Max: 1}
+	q.Budget = moment
 	if at, ok := begin.Deadline(); ok { // it does not wait for a breaker or a rate limit until there is no time to send
-		q.Budget = max(time.Millisecond, time.Until(at))
+		q.Budget = max(time.Millisecond, min(q.Budget, time.Until(at)))
 	}
 	report, err := core.NewReplayer(r.catalog, r.ports, one).Replay(ctx, q)
 	if err == nil && report.Replayed == 0 {
