@@ -58,8 +58,8 @@ type BufferFlush struct {
 // Shipped counts what a destination took.
 type Shipped struct{ Buckets, Rows int }
 
-// Released counts claims that waited for their retry, or whose deliverer had
-// died.
+// Released counts claims that the flush has not opened, each once: they waited, or
+// their deliverer had died.
 type Released struct{ Claims, Rows int }
 
 // OK reports whether no buffer failed.

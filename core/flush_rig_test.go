@@ -35,6 +35,7 @@ type dock struct {
 	answer    func(*core.Batch) core.Response // nil: 200
 	page      func(core.Span) core.Page       // instead of what is stored
 	slot      func() error                    // before a send may be under way
+	arm       func()                          // before a hint is armed
 
 	mu       sync.Mutex
 	sent     []core.Batch
@@ -44,6 +45,7 @@ type dock struct {
 	late     int // events that were moved on
 	observed []string
 	handed   []core.Delivery
+	armed    []core.Hint
 	lateness []time.Duration
 	sleep    func(context.Context, time.Duration) error // nil: nothing waits
 }
@@ -73,7 +75,7 @@ func (d *dock) process(c *core.Config) *ship {
 	catalog, err := core.NewCatalog(c, toy)
 	require.NoError(d.t, err)
 	ports := core.Ports{
-		Store: dockStore{d.memory, d}, Timer: silent{}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns, Shared: true,
+		Store: dockStore{d.memory, d}, Timer: dockTimer{d}, Queue: dockQueue{d}, DeadLetters: dockLetters{d}, Coordinator: d.turns, Shared: true,
 		Clock:  core.ClockFunc(d.clock),
 		Rand:   fullWait{},
 		Sender: func(name string) core.Sender { return dockSender{d, name} },
@@ -372,6 +374,19 @@ func (h *hookedTurns) Change(ctx context.Context, name string, fn func([]byte) (
 type silent struct{}
 
 func (silent) Arm(context.Context, core.Hint) error { return nil }
+
+// dockTimer keeps what is armed.
+type dockTimer struct{ d *dock }
+
+func (t dockTimer) Arm(_ context.Context, h core.Hint) error {
+	if t.d.arm != nil {
+		t.d.arm()
+	}
+	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
+	t.d.armed = append(t.d.armed, h)
+	return nil
+}
 
 // fullWait makes every wait as long as it may be.
 type fullWait struct{}

@@ -1,16 +1,33 @@
 package core
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // pull is what a flush takes of a group, beyond what is due.
 type pull struct {
 	over  Millis // when its time window is over, or 0: everything is finished
 	early bool   // also claims that wait for their retry
-	fresh bool   // no claim that there is already
+	fresh bool   // no claim but those that the flush has opened
 	spent bool   // no new claim
 	limit int    // the most items of a claim; 0: as many as a batch
 	turn  *turn
+
+	// known are the claims that the flush has met in the group, by their roots, and
+	// whether it has opened them.
+	known map[string]bool
 }
+
+// root is what the ids of a claim and of all that partial successes leave of it
+// have in common.
+func root(id string) string {
+	r, _, _ := strings.Cut(id, ".")
+	return r
+}
+
+// may reports whether the flush may send a claim.
+func (p *pull) may(c *Claim) bool { return !p.fresh || p.known[root(c.ID)] }
 
 // keepTurn keeps the turn of a flush that is about one claim for long.
 func (e *errand) keepTurn(ctx context.Context) {
@@ -32,23 +49,26 @@ func (e *errand) evaluate(g *Group, now Millis) Verdict {
 }
 
 // expired is the claim that is to be sent next, before anything new is claimed.
-func (e *errand) expired(g *Group, now Millis) *Claim {
-	if e.pull != nil && e.pull.fresh {
+func (e *errand) expired(g *Group, now Millis) (early *Claim) {
+	if e.pull == nil {
+		return g.Expired(e.policy, now)
+	}
+	if g.sending(now) >= e.policy.sending() {
 		return nil
 	}
-	c := g.Expired(e.policy, now)
-	if c != nil || e.pull == nil || !e.pull.early || g.sending(now) >= e.policy.sending() {
-		return c
-	}
 	for i := range g.Claims {
-		if e.policy.Ordered && i > 0 {
-			break
-		}
-		if !g.Claims[i].Held() && !g.Claims[i].Token { // a token comes when it comes
-			return &g.Claims[i]
+		c := &g.Claims[i]
+		switch {
+		case e.policy.Ordered && i > 0:
+			return early
+		case !e.pull.may(c):
+		case c.Due <= now:
+			return c
+		case early == nil && e.pull.early && !e.pull.fresh && !c.Held() && !c.Token: // a token comes when it comes
+			early = c
 		}
 	}
-	return nil
+	return early
 }
 
 // waiting is the claim that is the next to have a token of a rate limit, and
@@ -56,10 +76,10 @@ func (e *errand) expired(g *Group, now Millis) *Claim {
 func (e *errand) waiting(g *Group) (next *Claim, at Millis) {
 	for i := range g.Claims {
 		c := &g.Claims[i]
-		if e.pull.fresh || e.policy.Ordered && i > 0 {
+		if e.policy.Ordered && i > 0 {
 			break
 		}
-		if c.Token && !c.Held() && earliest(at, c.Due) != at {
+		if e.pull.may(c) && c.Token && !c.Held() && earliest(at, c.Due) != at {
 			next, at = c, c.Due
 		}
 	}

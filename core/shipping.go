@@ -28,6 +28,8 @@ type shipping struct {
 	inRow   int             // of them, without a success in between
 	stopped bool            // too many failed
 	cut     bool            // the time was over
+	short   bool            // there was not the time for all
+	dry     bool            // no more groups are begun, as there is not the time for their tokens
 	parked  []*visit        // groups that wait for a token of a rate limit
 	limited string          // whose, the last time
 }
@@ -58,7 +60,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 	close(groups)
 	working.Wait()
 	s.conclude()
-	return !s.cut
+	return !s.cut && !s.short
 }
 
 // finished sends every group that may have something finished to a channel,
@@ -66,7 +68,7 @@ func (f *Flusher) ship(ctx context.Context, sub *Subscription, o *FlushOptions, 
 func (s *shipping) finished(to chan<- Ref) error {
 	seen := make(map[Ref]bool)
 	give := func(ref Ref) bool {
-		if s.ended() {
+		if s.ended() || s.isDry() {
 			return false
 		}
 		if w, ok := s.sub.Window(ref); !seen[ref] && !(ok && w.End > s.ports.Clock.Now()) { // an open window needs no reading
@@ -113,9 +115,21 @@ func (s *shipping) timely(wait time.Duration) bool {
 	return s.ports.timely(s.ctx, need) && s.ports.timely(s.may, need)
 }
 
+func (s *shipping) isDry() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dry
+}
+
 // end notes that the time was over. s.mu is held.
 func (s *shipping) end() {
 	s.cut = true
+	s.late()
+}
+
+// late notes that there was not the time for all. s.mu is held.
+func (s *shipping) late() {
+	s.short = true
 	if s.report.Err == nil {
 		why := ""
 		if s.limited != "" {
@@ -144,7 +158,7 @@ func (s *shipping) wait(pause *time.Duration) bool {
 
 // pull is what the flush takes of a group.
 func (s *shipping) pull(ref Ref) *pull {
-	p := &pull{turn: s.turn, early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
+	p := &pull{turn: s.turn, known: make(map[string]bool), early: s.opts.Force || s.opts.Final, limit: s.sub.Buffer.ClaimLimit}
 	if w, ok := s.sub.Window(ref); ok {
 		p.over = w.End.Add(s.sub.windows.grace)
 		if s.opts.Final {
@@ -184,18 +198,26 @@ func (s *shipping) note(e *errand, sent *shipment) {
 		was := s.windows[e.ref]
 		s.windows[e.ref] = passage{id: w.ID, failed: was.failed || got.failure != nil, empty: sent.group.Empty()}
 	}
-	if e.recovering {
-		if r.Recovered == nil {
-			r.Recovered = &Released{}
-		}
-		r.Recovered.Claims++
-		r.Recovered.Rows += got.rows
+	id := root(sent.claim.ID)
+	own, known := e.pull.known[id]
+	if !e.recovering {
+		own, e.pull.known[id] = true, true
 	}
 	if got.waits && got.rows == 0 {
 		if err := got.settling; err != nil && CodeOf(err) != Conflict && r.Err == nil {
 			r.Err = Wrap(CodeOf(err), err, "group %s can't wait for its turn", shown(e.ref.Key))
 		}
 		return
+	}
+	if !own {
+		if r.Recovered == nil {
+			r.Recovered = &Released{}
+		}
+		if !known {
+			e.pull.known[id] = false
+			r.Recovered.Claims++
+		}
+		r.Recovered.Rows += got.rows
 	}
 	if got.cut {
 		s.end()

@@ -18,27 +18,27 @@ type visit struct {
 	owing  *Group        // as it was last seen, since the flush has armed no hint for what waits in it; nil: it has
 }
 
-// mostParked is how many groups a flush has waiting for their tokens at a time.
-const mostParked = 1000
+// mostParked is how many groups a flush has waiting for their tokens at a time:
+// when it ends, they must all have their hints armed in what a lease has left.
+const mostParked = 200
 
 // work ships one group after the other. One that waits for a token is put aside
 // until that comes: no other loses its own meanwhile.
 func (s *shipping) work(groups <-chan Ref) {
 	for v := s.next(groups); v != nil; v = s.next(groups) {
-		if s.group(v); v.at == 0 {
+		if s.group(v); v.at == 0 || !s.park(v) {
 			s.leave(v)
-			continue
 		}
-		s.mu.Lock()
-		s.parked, s.limited = append(s.parked, v), v.waitsFor
-		s.mu.Unlock()
 	}
 }
 
-// next waits for the next group that may be shipped. When no more is to be begun,
-// it is any. nil: all others are being shipped, or have been.
+// next waits for the next group that may be shipped. nil: all others are being
+// shipped, or have been.
 func (s *shipping) next(groups <-chan Ref) *visit {
 	for {
+		if s.ended() {
+			s.abandon()
+		}
 		v, at, parked := s.unpark()
 		if v != nil {
 			return v
@@ -57,33 +57,58 @@ func (s *shipping) next(groups <-chan Ref) *visit {
 	}
 }
 
+// park puts a group aside until its token comes. It reports whether there will be
+// the time for a send then. If not, and it is the first destination's token, no
+// more groups are begun, as theirs come later still.
+func (s *shipping) park(v *visit) bool {
+	wait := max(0, v.at.Sub(s.ports.Clock.Now()))
+	timely := s.timely(wait) && (wait == 0 || s.ports.Sleep != nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limited = v.waitsFor
+	if !timely {
+		s.dry = s.dry || v.waitsFor == s.sub.Destination.Name
+		s.late()
+		return false
+	}
+	s.parked = append(s.parked, v)
+	return true
+}
+
 // unpark takes the group whose token was the first to come, or says when the
 // first comes, and how many wait.
 func (s *shipping) unpark() (v *visit, at Millis, parked int) {
-	now, ended := s.ports.Clock.Now(), s.ended()
+	now := s.ports.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.parked) == 0 {
 		return nil, 0, 0
 	}
 	v = slices.MinFunc(s.parked, func(a, b *visit) int { return cmp.Compare(a.at, b.at) })
-	if v.at > now && !ended {
+	if v.at > now {
 		return nil, v.at, len(s.parked)
 	}
 	s.parked = slices.DeleteFunc(s.parked, func(p *visit) bool { return p == v })
 	return v, 0, 0
 }
 
-// rest waits until a time, or for a while. If there is not the time for a send
-// then, no more is begun.
+// abandon leaves all groups that wait, side by side.
+func (s *shipping) abandon() {
+	s.mu.Lock()
+	parked := s.parked
+	s.parked = nil
+	s.mu.Unlock()
+	sideBySide(len(parked), func(i int) { s.leave(parked[i]) })
+}
+
+// rest waits until a time, or for a while.
 func (s *shipping) rest(at Millis) {
-	switch wait := at.Sub(s.ports.Clock.Now()); {
-	case wait <= 0:
-	case s.ports.Sleep == nil, !s.timely(wait), s.ports.Sleep(s.may, min(wait, lastPause)) != nil:
+	wait := at.Sub(s.ports.Clock.Now())
+	if wait > 0 && s.ports.Sleep(s.may, min(wait, lastPause)) != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.end()
-	case !s.turn.renew(s.ctx):
+	} else if !s.turn.renew(s.ctx) {
 		s.fail(s.lost())
 	}
 }
@@ -106,7 +131,7 @@ func (s *shipping) group(v *visit) {
 			if sent.group.Closed != 0 {
 				v.claims = 0 // a window has an end
 			}
-		case err != nil && v.recovering: // what is new may be shipped all the same
+		case err != nil && v.recovering && !v.pull.fresh: // what is new may be shipped all the same
 			s.recovery(err)
 			v.pull.fresh = true
 		case err != nil:
@@ -144,26 +169,27 @@ func (s *shipping) goesOn(v *visit, sent *shipment) bool {
 		return true
 	}
 	next, at := v.waiting(g)
-	if c := g.Find(sent.claim.ID); r.waits && c != nil && !v.pull.fresh && earliest(at, c.Due) != at {
+	if c := g.Find(sent.claim.ID); r.waits && c != nil && earliest(at, c.Due) != at {
 		next, at = c, c.Due
 	}
 	if next == nil {
-		return r.waits
+		return false
 	}
-	v.at, v.waitsFor = at, s.sub.hopOf(next).Name
+	v.at, v.waitsFor = at, ""
+	if next.Token { // else it waits for a slot
+		v.waitsFor = s.sub.hopOf(next).Name
+	}
 	return true
 }
 
 // leave ends the work on a group: what the flush would have gone on with is
 // delivered by others.
 func (s *shipping) leave(v *visit) {
-	ctx, now := context.WithoutCancel(s.ctx), s.ports.Clock.Now()
+	ctx := context.WithoutCancel(s.ctx)
 	if g := v.owing; g != nil {
-		if g.CheckAt > now {
-			s.ports.armCheck(ctx, v.policy, v.ref, g)
-		}
+		s.ports.armCheck(ctx, v.policy, v.ref, g)
 		for i := range g.Claims {
-			if c := &g.Claims[i]; !c.Held() && c.Due > now {
+			if c := &g.Claims[i]; !c.Held() { // its time may have come since
 				s.ports.armClaim(ctx, v.ref, g, c)
 			}
 		}
