@@ -21,8 +21,8 @@ type Left struct {
 // Stuck is how many of the items a flush might have shipped.
 func (l *Left) Stuck() int64 { return max(0, l.Items-l.Open-l.Held) }
 
-// Left is what every buffer holds that holds anything. It goes through all of
-// their groups.
+// Left is what every buffer holds that holds anything, by the time now. It goes
+// through the groups of those in which some may be held, or in open time windows.
 func (k *Catalog) Left(ctx context.Context, s Store, now Millis) ([]Left, error) {
 	stats, err := s.Stats(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (k *Catalog) Left(ctx context.Context, s Store, now Millis) ([]Left, error)
 		if l.Items == 0 {
 			continue
 		}
-		if sub := k.Buffer(l.Buffer); sub != nil {
+		if sub := k.Buffer(l.Buffer); sub != nil && (sub.windows != nil || stats[i].Held > 0) {
 			groups, err := s.Groups(ctx, l.Buffer, nil, math.MaxInt)
 			if err != nil {
 				return nil, err

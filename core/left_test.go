@@ -55,3 +55,45 @@ func TestWhatIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// listing notes whose groups are listed.
+type listing struct {
+	core.Store
+
+	of []string
+}
+
+func (l *listing) Groups(ctx context.Context, buffer string, after *string, limit int) ([]core.NamedGroup, error) {
+	l.of = append(l.of, buffer)
+	return l.Store.Groups(ctx, buffer, after, limit)
+}
+
+// Where nothing can be held or in a window no group is read, however many there are.
+func TestWhatIsLeftReadsNoMoreThanItMust(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*core.Buffer)
+		of     []string
+	}{
+		"at once":             {func(*core.Buffer) {}, nil},
+		"in a window":         {windowed, []string{"b"}},
+		"held":                {func(b *core.Buffer) { b.DeliverAfter = time.Minute }, []string{"b~held"}},
+		"held in order":       {func(b *core.Buffer) { b.DeliverAfter, b.Ordered = time.Minute, true }, []string{"b"}},
+		"never held in order": {func(b *core.Buffer) { b.DeliverAt, b.Ordered = "{{ .json.ts }}", true }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDock(t)
+			p := d.process(docked(tt.change))
+			p.keys("k")
+			d.answer = func(*core.Batch) core.Response { return core.Response{Status: 500} }
+			p.put(`{"k":"l","ts":""}`)
+			p.flush(core.FlushOptions{Final: true})
+			l := &listing{Store: d.memory}
+			left, err := p.catalog.Left(context.Background(), l, d.clock())
+			require.NoError(t, err)
+			require.NotEmpty(t, left)
+			require.Equal(t, tt.of, l.of)
+		})
+	}
+}
