@@ -25,11 +25,16 @@ func (n *node) drain(server *http.Server, o *ServeOptions) (end func() error) {
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
 	drained := make(chan error, 1)
-	go func() { drained <- n.empty(ctx, server, o) }()
+	var at core.Millis // after which nothing was looked for
+	go func() {
+		var err error
+		at, err = n.empty(ctx, server, o)
+		drained <- err
+	}()
 	select {
 	case err := <-drained:
 		return func() error {
-			stuck, unseen := n.tellLeft()
+			stuck, unseen := n.tellLeft(at)
 			if err == nil && stuck > 0 {
 				err = core.Errorf(core.Unavailable, "the drain has left %d items that are neither held nor in an open time window", stuck)
 			}
@@ -39,15 +44,15 @@ func (n *node) drain(server *http.Server, o *ServeOptions) (end func() error) {
 		n.log.Info("the drain is cut short", "grace", o.Grace.String())
 		return func() error {
 			<-drained //nolint:errcheck // it was cut short
-			_, err := n.tellLeft()
+			_, err := n.tellLeft(at)
 			n.report("end the drain", err)
 			return nil
 		}
 	}
 }
 
-// empty drains the store until ctx ends.
-func (n *node) empty(ctx context.Context, server *http.Server, o *ServeOptions) error {
+// empty drains the store until ctx ends. What came due after at may be left.
+func (n *node) empty(ctx context.Context, server *http.Server, o *ServeOptions) (at core.Millis, err error) {
 	defer time.AfterFunc(n.copies, n.endCopy).Stop()
 	n.quiet(ctx, server, o)
 	told, done := context.WithCancel(ctx)
@@ -55,11 +60,12 @@ func (n *node) empty(ctx context.Context, server *http.Server, o *ServeOptions) 
 	telling.Go(func() { n.progress(told) })
 	defer telling.Wait()
 	defer done()
+	at = n.parts.ports.Clock.Now()
 	if err := n.queue.EndDeliveries(ctx); err != nil {
-		return err
+		return at, err
 	}
 	if err := n.queue.Quiet(ctx); err != nil { // of flushes that are ending
-		return err
+		return at, err
 	}
 	n.flushing.going.Wait()
 	return n.flushAll(ctx)
@@ -77,8 +83,9 @@ func (n *node) quiet(ctx context.Context, server *http.Server, o *ServeOptions) 
 }
 
 // flushAll makes final flushes until nothing is left that one may ship, or ctx
-// ends: of shadows last, for a while, and what is left of those is no failure.
-func (n *node) flushAll(ctx context.Context) error {
+// ends: of shadows last, for a while, and what is left of those is no failure. What
+// came due after at may be left.
+func (n *node) flushAll(ctx context.Context) (at core.Millis, err error) {
 	s, done := n.use()
 	defer done()
 	copying, end := context.WithCancel(context.Background())
@@ -87,20 +94,20 @@ func (n *node) flushAll(ctx context.Context) error {
 	ports.Sender, ports.Sleep = s.senders.Sender, system.Sleep // it waits for tokens though the work of the process has ended
 	ports.Copies = until(copying)
 	flusher := core.NewFlusher(s.catalog, ports, n.parts.cadence)
-	err := n.flushUntilEmpty(ctx, s.catalog, flusher, false)
+	at, err = n.flushUntilEmpty(ctx, s.catalog, flusher, false)
 	defer time.AfterFunc(n.copies, end).Stop()
 	ctx, stop := until(copying)(ctx)
 	defer stop()
-	if e := n.flushUntilEmpty(ctx, s.catalog, flusher, true); e != nil {
+	if _, e := n.flushUntilEmpty(ctx, s.catalog, flusher, true); e != nil {
 		n.log.Info("copies are left, which nothing waits for", "error", e)
 	}
-	return err
+	return at, err
 }
 
 // flushUntilEmpty makes final flushes of the shadows, or of all others, until
-// nothing is left that one may ship, or ctx ends. A buffer that fails is tried no
-// more. What has been held until now goes on to its buffer first.
-func (n *node) flushUntilEmpty(ctx context.Context, c *core.Catalog, flusher *core.Flusher, shadows bool) error {
+// one ships nothing, or ctx ends; at is when the last began. A buffer that fails is
+// tried no more. What has been held until now goes on to its buffer first.
+func (n *node) flushUntilEmpty(ctx context.Context, c *core.Catalog, flusher *core.Flusher, shadows bool) (at core.Millis, err error) {
 	var only []string
 	for i := range c.Config().Buffers {
 		if b := &c.Config().Buffers[i]; b.Shadow == shadows {
@@ -108,27 +115,29 @@ func (n *node) flushUntilEmpty(ctx context.Context, c *core.Catalog, flusher *co
 		}
 	}
 	var failed []error
-	for len(only) > 0 && ctx.Err() == nil {
+	at = n.parts.ports.Clock.Now()
+	for shipped := len(only) > 0; shipped && ctx.Err() == nil; {
+		at = n.parts.ports.Clock.Now()
 		moved, err := n.flushHeld(ctx, c, flusher, shadows)
 		failed = append(failed, err)
-		r, err := flusher.Flush(n.sending, core.FlushOptions{Final: true, Force: true, While: ctx, Only: append(only, moved...)})
+		r, err := flusher.Flush(n.sending, core.FlushOptions{Final: true, Force: true, While: ctx, Only: slices.Concat([]string{}, only, moved)})
 		if err != nil {
-			return err
+			return at, err
 		}
 		failed = append(failed, r.Err())
-		only = nil
+		only, shipped = nil, len(moved) > 0
 		for i := range r.Buffers {
 			b := &r.Buffers[i]
 			if b.Skipped {
 				continue
 			}
 			tellFlush(n.log, b, ctx.Err() != nil)
-			if b.Err == nil && b.Rows > 0 { // a flush ships a hundred batches of a group at the most
-				only = append(only, b.Buffer)
+			if b.Err == nil {
+				only, shipped = append(only, b.Buffer), shipped || b.Rows > 0 // a flush ships a hundred batches of a group at the most
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return at, errors.Join(failed...)
 }
 
 // flushHeld moves what was held, and is not any more, on to its buffers, shadows
@@ -178,11 +187,12 @@ func (n *node) progress(ctx context.Context) {
 }
 
 // tellLeft logs what a drain has left for the next start, and returns how many
-// items of it, no copies, are in configured buffers and might have been shipped.
-func (n *node) tellLeft() (stuck int64, err error) {
+// items of it, no copies, are in configured buffers and might have been shipped by
+// the time at.
+func (n *node) tellLeft(at core.Millis) (stuck int64, err error) {
 	s, done := n.use()
 	defer done()
-	left, err := s.catalog.Left(context.Background(), n.store, n.parts.ports.Clock.Now())
+	left, err := s.catalog.Left(context.Background(), n.store, at)
 	if err != nil {
 		return 0, core.Wrap(core.CodeOf(err), err, "it can't be seen what the drain has left")
 	}

@@ -74,6 +74,35 @@ func TestDrainOfWhatIsHeldNoMore(t *testing.T) {
 	})
 }
 
+// What comes due only after the last flush stays for the next start, and is no
+// failure, though copies that hang keep the drain waiting.
+func TestDrainWhileWhatStaysComesDue(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ buffer, why string }{
+		"held":             {"deliverAfter: 3s", "events that are held until their time has come stay"},
+		"held in order":    {"ordering: {}, deliverAfter: 3s", "events that are held until their time has come stay"},
+		"in a time window": {"window: {every: 3s, grace: 0s}", "open time windows stay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withShadow(t, "maxItems: 50", func(h *house, delivered func() string) {
+				replaceInFile(h.t, h.o.Config, "to: file", "to: file, "+tt.buffer)
+				h.o.Drain = true
+				s := h.start()
+				s.accept("a")
+				sleep(time.Second)
+				took := s.stopping()
+				h.closes(copiesGrace)
+				<-took
+				s.log.wait(h.t, 0, `msg="left for the next start" buffer=b items=1 groups=1 why="`+tt.why+`"`)
+				h.o.Drain = false
+				h.gate.let(100)
+				h.next()
+				require.Equal(h.t, event("a"), delivered())
+			})
+		})
+	}
+}
+
 // What was not delivered is not called held, though its buffer holds others.
 func TestDrainThatFailsBesideWhatIsHeld(t *testing.T) {
 	t.Parallel()
