@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +202,41 @@ func TestFlushByHand(t *testing.T) { //nolint:paralleltest // a bubble
 		text, err := json.Marshal(got)
 		require.NoError(t, err)
 		require.Contains(t, string(text), `"left":[]`)
+	})
+}
+
+// A flush keeps to a fallback's concurrency, too: what has to wait there does, and
+// leaves all the same.
+func TestFlushConcurrencyOfAFallback(t *testing.T) { //nolint:paralleltest // a bubble
+	synctest.Test(t, func(t *testing.T) {
+		r := setUp(t, strings.Replace(yaml, "concurrency: 2, retry: {maxAttempts: 2}}",
+			`concurrency: 5, retry: {maxAttempts: 1}, fallbacks: [spare]}
+  spare: {type: http, url: "https://spare.example.com/", timeout: 10s, concurrency: 1}`, 1))
+		for i := range 8 {
+			r.append(fmt.Sprint(i), 1)
+		}
+		var under, over atomic.Int64
+		r.crm.answer = func(context.Context, *core.Batch) core.Response { return core.Response{Status: http.StatusBadRequest} }
+		spare := &receiver{answer: func(context.Context, *core.Batch) core.Response {
+			if under.Add(1) > 1 {
+				over.Add(1)
+			}
+			<-time.After(5 * time.Second)
+			under.Add(-1)
+			return core.Response{Status: http.StatusOK}
+		}}
+		h := r.flushing(r.outside, func(name string) core.Sender {
+			if name == "spare" {
+				return spare
+			}
+			return r.crm
+		}, new(upkeep))
+		_, err := h(t.Context(), edge.FlushEvent{Flush: &edge.FlushCall{Only: []string{"b"}, Final: true}})
+		require.NoError(t, err)
+		require.Len(t, r.crm.batches(), 8)
+		require.Len(t, spare.batches(), 8)
+		require.Zero(t, over.Load())
+		require.Zero(t, r.pending())
 	})
 }
 
