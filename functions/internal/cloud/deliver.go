@@ -44,11 +44,8 @@ func (f *function) senders() (*senders.Set, error) {
 func (f *function) deliver(o *outside, find func(string) core.Sender) QueueHandler {
 	ports := f.ports(o)
 	ports.Sender = boundedSenders(find, settling)
-	d := deliveries{catalog: f.catalog, queue: o.queue, slots: make(map[string]chan struct{}), failed: f.observer.Failed}
-	for _, dest := range f.settings.config.Destinations {
-		d.slots[dest.Name] = make(chan struct{}, dest.Concurrency)
-	}
-	ports.Slot = d.hold
+	d := deliveries{catalog: f.catalog, queue: o.queue, slots: newSlots(f.settings.config), failed: f.observer.Failed}
+	ports.Slot = d.slots.hold
 	d.deliverer = core.NewDeliverer(f.catalog, ports)
 	r := redrive{catalog: f.catalog, ports: ports, deliveries: &d}
 	handOver := edge.Queue[core.Delivery]{Decode: message.DecodeDelivery, Work: d.work, Log: f.log, Failed: f.failed}
@@ -69,7 +66,7 @@ type deliveries struct {
 	catalog   *core.Catalog
 	deliverer *core.Deliverer
 	queue     core.Queue
-	slots     map[string]chan struct{} // by destination: the sends that may be under way
+	slots     slots
 	failed    func(op string, err error)
 }
 
@@ -102,7 +99,7 @@ func (d *deliveries) work(ctx context.Context, del core.Delivery) error {
 
 // one sends one batch, unless it gets too late before there is a slot for it.
 func (d *deliveries) one(ctx, begin context.Context, destination string, del core.Delivery) (more, late bool, err error) {
-	free, ok := d.slot(begin, destination)
+	free, ok := d.slots.take(begin, destination)
 	if !ok {
 		return false, true, nil
 	}
@@ -121,33 +118,4 @@ func latest(ctx context.Context, send time.Duration) (context.Context, context.C
 	}
 	left := time.Until(deadline)
 	return context.WithTimeout(ctx, max(left-claiming-send-settling, left/8))
-}
-
-// slot waits for one of a destination's slots, unless it gets too late, and
-// returns what gives it back. Those that wait come in turn, so a long group
-// does not keep others from the destination. What was held until its time has
-// come goes to the table, and needs none.
-func (d *deliveries) slot(ctx context.Context, destination string) (free func(), ok bool) {
-	slot := d.slots[destination]
-	if ctx.Err() != nil {
-		return nil, false
-	}
-	if slot == nil {
-		return func() {}, true
-	}
-	select {
-	case slot <- struct{}{}:
-		return func() { <-slot }, true
-	case <-ctx.Done():
-		return nil, false
-	}
-}
-
-// hold is slot as a port: for a send to a fallback.
-func (d *deliveries) hold(ctx context.Context, destination string) (free func(), err error) {
-	free, ok := d.slot(ctx, destination)
-	if !ok {
-		return nil, core.Errorf(core.Unavailable, "no send to %s has ended in time", destination)
-	}
-	return free, nil
 }

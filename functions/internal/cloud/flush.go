@@ -68,7 +68,7 @@ type flushes struct {
 func (f *function) flushing(o *outside, find func(string) core.Sender, m maintainer) FlushHandler {
 	ports := f.ports(o)
 	ports.Sender = boundedSenders(find, settling)
-	ports.Slot = (&deliveries{slots: slots(f.settings.config)}).hold // a fallback may take fewer sends at a time than its destination
+	ports.Slot = newSlots(f.settings.config).hold // a fallback may take fewer sends at a time than its destination
 	r := &flushes{
 		function: f, store: o.store, keeper: m, shared: o.shared,
 		sweeper: core.NewSweeper(f.catalog, ports), flusher: core.NewFlusher(f.catalog, ports, new(core.Cadence)),
@@ -88,15 +88,6 @@ func (f *function) flushing(o *outside, find func(string) core.Sender, m maintai
 		}
 		return r.minute(ctx, e.Caller())
 	})
-}
-
-// slots is room for the sends that may be under way at a time, by destination.
-func slots(c *core.Config) map[string]chan struct{} {
-	s := make(map[string]chan struct{}, len(c.Destinations))
-	for i := range c.Destinations {
-		s[c.Destinations[i].Name] = make(chan struct{}, c.Destinations[i].Concurrency)
-	}
-	return s
 }
 
 // minute does what has to be done every minute. The flush comes last: it may

@@ -26,7 +26,7 @@ func (r *redrive) work(ctx context.Context, l core.DeadLetter) error {
 	}
 	begin, stop := latest(ctx, dest.Timeout)
 	defer stop()
-	free, ok := r.deliveries.slot(begin, dest.Name)
+	free, ok := r.deliveries.slots.take(begin, dest.Name)
 	if !ok {
 		return core.Errorf(core.Unavailable, "dead letter %s was not sent: there was no time for it", l.ID)
 	}
