@@ -41,17 +41,19 @@ func TestAFarTokenOfAFallbackCutsNobodyOff(t *testing.T) {
 			<-time.After(time.Second) // while nothing else is left to do
 			return core.Response{Status: 200}
 		}
-		p.keys("a", "b") // a has the one token
+		p.keys("a", "b") // one of them has the one token
 		p.keys(slices.Repeat([]string{"z"}, 10)...)
 		ctx, cancel := context.WithDeadline(context.Background(), noon.Add(100*s).Time())
 		defer cancel()
 		r := p.flushWithin(ctx, core.FlushOptions{Final: true})
 		require.Error(t, r.Err)
 		require.Equal(t, 10, r.Written.Rows)
-		require.Equal(t, []string{"b"}, d.busyGroups())
+		left := d.busyGroups()
+		require.Len(t, left, 1)
+		require.Contains(t, []string{"a", "b"}, left[0])
 		require.Equal(t, core.Turn{}, d.turn(), "it had not the time for all")
 		require.True(t, slices.ContainsFunc(d.armed, func(h core.Hint) bool {
-			return h.Ref.Key == "b" && h.Check == 0 && h.At == noon.Add(time.Hour)
+			return h.Ref.Key == left[0] && h.Check == 0 && h.At == noon.Add(time.Hour)
 		}), "it leaves by itself when its token comes")
 	})
 }
