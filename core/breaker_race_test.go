@@ -37,17 +37,23 @@ func (p *ship) try(key string) {
 	require.NoError(p.d.t, err)
 }
 
+// failsAtBoth has an event fail at the destination and at its fallback, and another
+// wait that they would take.
+func (p *ship) failsAtBoth(key string) {
+	p.d.answer = func(*core.Batch) core.Response { return core.Response{Status: 500} }
+	p.keys(key)
+	p.work()
+	require.Equal(p.d.t, []string{"out", "second"}, p.d.to)
+	p.d.answer = nil
+	p.keys(key)
+}
+
 // What the breaker of a fallback has let through goes nowhere else.
 func TestARaceForAFallbackLeavesOtherBreakersInForce(t *testing.T) {
 	t.Parallel()
 	d := newDock(t)
 	one, two := d.process(fallingBack("out")), d.process(fallingBack("out"))
-	d.answer = func(*core.Batch) core.Response { return core.Response{Status: 500} }
-	one.keys("a")
-	one.work()
-	require.Equal(t, []string{"out", "second"}, d.to)
-	d.answer = nil
-	one.keys("a")
+	one.failsAtBoth("a")
 	d.pass(time.Second)
 	d.write = func(core.Ref) error { // when it was let through, another is faster
 		d.write = nil
@@ -64,12 +70,7 @@ func TestAProbeOfAFallbackThatIsNotMadeIsAnothers(t *testing.T) {
 	t.Parallel()
 	d := newDock(t)
 	one, two := d.process(fallingBack("second")), d.process(fallingBack("second"))
-	d.answer = func(*core.Batch) core.Response { return core.Response{Status: 500} }
-	one.keys("a")
-	one.work()
-	require.Equal(t, []string{"out", "second"}, d.to)
-	d.answer = nil
-	one.keys("a")
+	one.failsAtBoth("a")
 	d.pass(31 * time.Second)
 	d.write = func(core.Ref) error {
 		d.write = nil

@@ -157,10 +157,7 @@ func (in *Ingester) route(ctx context.Context, p *parts, at map[Ref]int, s *Subs
 		return err
 	}
 	due, err := s.Due(e)
-	switch {
-	case err != nil && s.Buffer.Shadow:
-		return err
-	case err != nil:
+	if err != nil {
 		p.letters = append(p.letters, s.letter(ref, e, err, now))
 		if p.fates != nil {
 			p.fates[i].dead, p.fates[i].kept = true, true

@@ -79,20 +79,24 @@ func TestAFallbackKeepsItsConcurrency(t *testing.T) {
 	}
 }
 
+// slowSecond takes 10 s for each batch at the fallback, to which all go but those of
+// one group.
+func slowSecond(to string, b *core.Batch) core.Response {
+	switch {
+	case to == "second":
+		<-time.After(10 * time.Second)
+	case b.Group != "well":
+		return core.Response{Status: 400}
+	}
+	return core.Response{Status: 200}
+}
+
 // Who waits for a fallback that is slow holds up the destination for no other.
 func TestASlowFallbackHoldsUpNoOtherGroup(t *testing.T) {
 	c := config(at1, fallback(1), out(only(2)))
 	c.Destinations[1].Concurrency = 1
 	run(t, c, func(r *rig) {
-		r.replies(func(to string, b *core.Batch) core.Response {
-			switch {
-			case to == "second":
-				<-time.After(10 * time.Second)
-			case b.Group != "well":
-				return core.Response{Status: 400}
-			}
-			return core.Response{Status: 200}
-		})
+		r.replies(slowSecond)
 		for i := range 5 {
 			r.put(fmt.Sprint(i))
 		}
@@ -198,15 +202,7 @@ func TestAHundredGroupsAtASlowFallback(t *testing.T) {
 	c := config(at1, fallback(1), out(only(2)))
 	c.Destinations[1].Concurrency = 1
 	run(t, c, func(r *rig) {
-		r.replies(func(to string, b *core.Batch) core.Response {
-			switch {
-			case to == "second":
-				<-time.After(10 * time.Second)
-			case b.Group != "well":
-				return core.Response{Status: 400}
-			}
-			return core.Response{Status: 200}
-		})
+		r.replies(slowSecond)
 		for i := range 100 {
 			r.put(fmt.Sprint(i))
 		}

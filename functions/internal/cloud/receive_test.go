@@ -230,16 +230,22 @@ func TestDelay(t *testing.T) { //nolint:paralleltest // a bubble
 	})
 }
 
+// opensBreaker has a send fail, after which the breaker of its destination is open.
+func (r *rig) opensBreaker(t *testing.T) {
+	t.Helper()
+	_, err := r.receives("work.fifo", [2]string{"g", "2"})
+	require.NoError(t, err)
+	r.crm.answer = func(context.Context, *core.Batch) core.Response {
+		return core.Response{Status: http.StatusServiceUnavailable}
+	}
+	require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "g"))))
+}
+
 // The breaker that a send has opened is known to the flush and control functions.
 func TestBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {
 		r := relay(t)
-		_, err := r.receives("work.fifo", [2]string{"g", "2"})
-		require.NoError(t, err)
-		r.crm.answer = func(context.Context, *core.Batch) core.Response {
-			return core.Response{Status: http.StatusServiceUnavailable}
-		}
-		require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "g"))))
+		r.opensBreaker(t)
 		require.Equal(t, `{"n":2}`, string(r.crm.batches()[0].Items[0].Body))
 		state, err := core.BreakerOf(t.Context(), r.outside.shared, "crm")
 		require.NoError(t, err)
@@ -257,12 +263,7 @@ func TestBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 func TestRedriveIntoAnOpenBreaker(t *testing.T) { //nolint:paralleltest // a bubble
 	synctest.Test(t, func(t *testing.T) {
 		r := relay(t)
-		_, err := r.receives("work.fifo", [2]string{"g", "2"})
-		require.NoError(t, err)
-		r.crm.answer = func(context.Context, *core.Batch) core.Response {
-			return core.Response{Status: http.StatusServiceUnavailable}
-		}
-		require.Empty(t, r.delivers(t, time.Minute, from("deliveries", delivery(t, "g"))))
+		r.opensBreaker(t)
 		r.crm.answer = nil
 		letters := r.bury(1, "crm")
 		letters[0].Item.Body = []byte(`{"n":7}`)
